@@ -1,0 +1,1 @@
+//! The plugin side of Velero's plugin protocol.
