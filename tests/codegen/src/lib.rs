@@ -49,7 +49,6 @@ pub fn generate(target: &Target, output: &Path) -> Result<()> {
         .build_client(true)
         .build_server(true)
         .build_transport(false)
-        .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
         .bytes(".")
         .out_dir(output)
