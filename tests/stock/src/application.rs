@@ -1,0 +1,66 @@
+//! What is backed up: a namespace with a ConfigMap and bound claims.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::cluster::{CLAIM, CONFIG_MAP, Cluster, NAMESPACE, text};
+use crate::components::storage;
+use crate::wait::{Look, until};
+
+/// A namespace that stands for a user's application.
+#[derive(Clone, Debug)]
+pub(crate) struct Application {
+    pub(crate) namespace: String,
+    pub(crate) claims: Vec<String>,
+}
+
+impl Application {
+    /// Creates the namespace and waits until the provisioner has bound all claims `data-0`, `data-1`, ….
+    pub(crate) async fn create(cluster: &Cluster, namespace: &str, claims: usize) -> Result<Self> {
+        cluster.create(NAMESPACE, "", json!({"metadata": {"name": namespace}})).await?;
+        let settings = json!({"metadata": {"name": "settings"}, "data": {"colour": "blue"}});
+        cluster.create(CONFIG_MAP, namespace, settings).await?;
+        let claims: Vec<String> = (0..claims).map(|number| format!("data-{number}")).collect();
+        for claim in &claims {
+            let claim = json!({
+                "metadata": {"name": claim},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": storage::CLASS,
+                    "resources": {"requests": {"storage": "1Mi"}},
+                },
+            });
+            cluster.create(CLAIM, namespace, claim).await?;
+        }
+        let application = Self { namespace: namespace.to_owned(), claims };
+        application.bound(cluster).await?;
+        Ok(application)
+    }
+
+    /// Waits until every claim is bound.
+    pub(crate) async fn bound(&self, cluster: &Cluster) -> Result<()> {
+        until("all claims bound", Duration::from_secs(60), || async {
+            let claims = cluster.list(CLAIM, &self.namespace).await?;
+            let phases: Vec<&str> = claims.iter().map(|claim| text(claim, "/status/phase")).collect();
+            if phases.len() == self.claims.len() && phases.iter().all(|phase| *phase == "Bound") {
+                return Ok(Look::Found(()));
+            }
+            Ok(Look::NotYet(format!("{phases:?}")))
+        })
+        .await
+    }
+
+    /// Deletes the namespace with all in it and waits until it is gone.
+    pub(crate) async fn delete(&self, cluster: &Cluster) -> Result<()> {
+        cluster.delete(NAMESPACE, "", &self.namespace).await?;
+        until("the namespace gone", Duration::from_secs(120), || async {
+            Ok(match cluster.get(NAMESPACE, "", &self.namespace).await? {
+                None => Look::Found(()),
+                Some(namespace) => Look::NotYet(namespace["status"].to_string()),
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,61 @@
+//! Our own binaries: the plugins as they are shipped, and the CSI driver of the tests.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::screen::Screen;
+
+/// A plugin binary of ours that a scenario can ask for by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plugin {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+/// Name and cargo arguments of each plugin under test.
+const PLUGINS: &[(&str, &[&str])] = &[];
+
+pub(crate) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
+    build("csi-driver", &["build", "--package", "csi-driver"], screen)
+}
+
+/// The plugins under test, in the profile that users get.
+pub(crate) fn plugins(screen: &Screen) -> Result<Vec<Plugin>> {
+    let mut plugins = Vec::new();
+    for (name, arguments) in PLUGINS {
+        plugins.push(Plugin { name: (*name).to_owned(), path: build(name, arguments, screen)? });
+    }
+    Ok(plugins)
+}
+
+/// Runs cargo and takes the binary's path from what cargo reports, wherever the target folder is.
+fn build(binary: &str, arguments: &[&str], screen: &Screen) -> Result<PathBuf> {
+    screen.line(binary, "building");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .args(["--quiet", "--message-format", "json-render-diagnostics"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "cargo {} ended with {}", arguments.join(" "), output.status);
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| executable(line, binary))
+        .next_back()
+        .with_context(|| format!("cargo {} made no binary called {binary}", arguments.join(" ")))
+}
+
+/// The path in cargo's message for the finished binary of that name.
+fn executable(message: &str, binary: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    if message["target"]["name"] != binary {
+        return None;
+    }
+    message["executable"].as_str().map(PathBuf::from)
+}

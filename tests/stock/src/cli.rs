@@ -1,0 +1,134 @@
+//! The command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::minor::Minor;
+
+/// Runs the plugins on unmodified Velero servers, with a real Kubernetes API and the real CSI sidecars.
+#[derive(Debug, Parser)]
+#[command(name = "cargo stock", bin_name = "cargo stock")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build what a run needs, and start nothing.
+    Build {
+        #[command(flatten)]
+        servers: Servers,
+    },
+    /// Run scenarios and print a table of what came out. This is the default.
+    Run {
+        #[command(flatten)]
+        options: RunOptions,
+    },
+    /// Start a stack with a server and keep it until Ctrl-C.
+    Up {
+        /// The server's minor release.
+        #[arg(long, value_enum, default_value = "1.18")]
+        velero: Minor,
+        /// Start the server with EnableCSI: the built-in CSI actions take part.
+        #[arg(long)]
+        enable_csi: bool,
+        /// A plugin binary to load besides csi-actions; can be given more than once.
+        #[arg(long, value_name = "FILE")]
+        plugin: Vec<std::path::PathBuf>,
+    },
+    /// List the scenarios.
+    List,
+    /// Run the CSI conformance suite on the driver of the tests.
+    Sanity,
+    /// Run one stack in this process; what `run` and `up` start in a sandbox.
+    #[command(hide = true)]
+    Inside {
+        /// The job, a JSON file.
+        job: std::path::PathBuf,
+    },
+}
+
+/// Which servers.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Servers {
+    /// Minor releases to run on; can be given more than once.
+    #[arg(long, value_enum, default_value = "1.18")]
+    pub(crate) velero: Vec<Choice>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RunOptions {
+    /// Scenarios to run; all when none is named.
+    pub(crate) scenarios: Vec<String>,
+    #[command(flatten)]
+    pub(crate) servers: Servers,
+    /// Keep the folder with logs, certificates and snapshots of storage. It is kept anyway when something failed.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Skip servers that were not built before, and say so.
+    #[arg(long)]
+    pub(crate) cached_only: bool,
+}
+
+/// One minor release or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    One(Minor),
+    All,
+}
+
+impl ValueEnum for Choice {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [Choice; 6] = [
+            Choice::One(Minor::V1_14),
+            Choice::One(Minor::V1_15),
+            Choice::One(Minor::V1_16),
+            Choice::One(Minor::V1_17),
+            Choice::One(Minor::V1_18),
+            Choice::All,
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(match self {
+            Self::One(minor) => clap::builder::PossibleValue::new(minor.text()),
+            Self::All => clap::builder::PossibleValue::new("all"),
+        })
+    }
+}
+
+impl Servers {
+    /// The chosen releases, newest first, each once.
+    pub(crate) fn minors(&self) -> Vec<Minor> {
+        let chosen =
+            |minor: &Minor| self.velero.iter().any(|c| matches!(c, Choice::All) || *c == Choice::One(*minor));
+        Minor::ALL.into_iter().filter(chosen).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn releases_are_chosen_newest_first_and_once() {
+        for (arguments, minors) in [
+            (&["stock"][..], &["1.18"][..]),
+            (&["stock", "--velero", "1.14", "--velero", "1.16", "--velero", "1.14"], &["1.16", "1.14"]),
+            (&["stock", "--velero", "all"], &["1.18", "1.17", "1.16", "1.15", "1.14"]),
+        ] {
+            let cli = Cli::try_parse_from(arguments).expect("parses");
+            let chosen: Vec<_> = cli.run.servers.minors().iter().map(|minor| minor.text()).collect();
+            assert_eq!(chosen, minors, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The snapshot controller and the two CSI sidecars that drive the driver of the tests.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::api_server::Access;
+use crate::build::Programs;
+use crate::process::{Launcher, Process};
+
+/// Lifts the 5 requests a second that the controllers allow themselves, which would be measured instead of Velero.
+const FAST: [&str; 2] = ["--kube-api-qps=100", "--kube-api-burst=200"];
+
+/// A refused call is tried again soon; with the default of a second and doubling, a scenario would wait for it.
+const RETRY: [&str; 1] = ["--retry-interval-start=200ms"];
+
+/// The driver learns the names of claims and snapshots, so that faults can be ordered for one of them.
+const METADATA: &str = "--extra-create-metadata";
+
+/// The three processes; none of them listens, so that they run is all that can be asked.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    _controller: Process,
+    _snapshotter: Process,
+    _provisioner: Process,
+}
+
+/// Starts all three. The driver must serve `socket` already: the sidecars end at once when it does not.
+pub(crate) async fn start(
+    launcher: &Launcher,
+    programs: &Programs,
+    access: &Access,
+    socket: &Path,
+) -> Result<Snapshots> {
+    let kubeconfig = format!("--kubeconfig={}", access.kubeconfig.display());
+    let address = format!("--csi-address={}", socket.display());
+
+    let mut controller = launcher.command(&programs.snapshot_controller);
+    controller.args([&kubeconfig, "--leader-election=false"]).args(RETRY).args(FAST);
+    let mut controller = launcher.start("snapshot-controller", controller)?;
+
+    let mut snapshotter = launcher.command(&programs.csi_snapshotter);
+    snapshotter.args([&kubeconfig, &address, METADATA]).args(RETRY).args(FAST);
+    let mut snapshotter = launcher.start("csi-snapshotter", snapshotter)?;
+
+    let mut provisioner = launcher.command(&programs.csi_provisioner);
+    provisioner
+        .args([&kubeconfig, &address, METADATA, "--feature-gates=Topology=false"])
+        .args(RETRY)
+        .args(FAST);
+    let mut provisioner = launcher.start("csi-provisioner", provisioner)?;
+
+    for process in [&mut controller, &mut snapshotter, &mut provisioner] {
+        still_runs(process).await?;
+    }
+    Ok(Snapshots { _controller: controller, _snapshotter: snapshotter, _provisioner: provisioner })
+}
+
+/// A wrong flag or a driver that it dislikes ends a sidecar within milliseconds.
+async fn still_runs(process: &mut Process) -> Result<()> {
+    if let Ok(status) = process.ended(Duration::from_millis(200)).await {
+        bail!("it ended with {status} while starting\n{}", process.last_lines());
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! The classes that lead claims and snapshots to the driver of the tests.
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::driver;
+use crate::cluster::{CSI_DRIVER, Cluster, SNAPSHOT_CLASS, STORAGE_CLASS};
+
+/// Storage class and snapshot class have the same name.
+pub(crate) const CLASS: &str = "stock";
+
+pub(crate) async fn create_classes(cluster: &Cluster) -> Result<()> {
+    let driver = json!({
+        "metadata": {"name": driver::NAME},
+        "spec": {"attachRequired": false, "podInfoOnMount": false},
+    });
+    cluster.create(CSI_DRIVER, "", driver).await?;
+    let storage_class = json!({
+        "metadata": {"name": CLASS},
+        "provisioner": driver::NAME,
+        "reclaimPolicy": "Delete",
+        // Binds without a scheduler and without a pod.
+        "volumeBindingMode": "Immediate",
+    });
+    cluster.create(STORAGE_CLASS, "", storage_class).await?;
+    let snapshot_class = json!({
+        "metadata": {"name": CLASS, "labels": {"velero.io/csi-volumesnapshot-class": "true"}},
+        "driver": driver::NAME,
+        "deletionPolicy": "Delete",
+    });
+    cluster.create(SNAPSHOT_CLASS, "", snapshot_class).await?;
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! The process in the sandbox: holds one stack at a time and runs scenarios on it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::build::Programs;
+
+use crate::components::driver;
+use crate::components::velero::Server;
+use crate::minor::Minor;
+use crate::outside::INTERRUPTED;
+use crate::ports::Ports;
+use crate::process::Launcher;
+use crate::report::{self, Outcome, Verdict};
+use crate::sandbox::Sandbox;
+use crate::scenarios::{self, Scenario};
+use crate::screen::Screen;
+use crate::stack::Stack;
+use crate::tools;
+
+/// What the process in the sandbox is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) minor: Minor,
+    pub(crate) programs: Programs,
+    pub(crate) sandbox: Sandbox,
+    /// Everything that is written goes here.
+    pub(crate) folder: PathBuf,
+    pub(crate) task: Task,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Task {
+    Scenarios { names: Vec<String> },
+    Up { enable_csi: bool, plugins: Vec<PathBuf> },
+}
+
+impl Job {
+    pub(crate) fn results(&self) -> PathBuf {
+        self.folder.join("results.jsonl")
+    }
+}
+
+pub(crate) fn run(job: &Path) -> Result<ExitCode> {
+    let job: Job = serde_json::from_slice(&fs::read(job)?).context("the job is not readable")?;
+    if let Sandbox::Namespaces { .. } = job.sandbox {
+        let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+        ensure!(up.context("cannot start ip")?.success(), "cannot bring the loopback up");
+    }
+    block_on(async {
+        match &job.task {
+            Task::Scenarios { names } => run_all(&job, names).await,
+            Task::Up { enable_csi, plugins } => up(&job, *enable_csi, plugins).await,
+        }
+    })
+}
+
+/// Runs to the end, or until Ctrl-C or SIGTERM: then the work is dropped, and with it all processes.
+fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    // One thread: the children ask the kernel to die with the thread that started them.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminated = signal(SignalKind::terminate())?;
+        tokio::select! {
+            done = work => done,
+            _ = tokio::signal::ctrl_c() => Ok(interrupted()),
+            _ = terminated.recv() => Ok(interrupted()),
+        }
+    })
+}
+
+fn interrupted() -> ExitCode {
+    ExitCode::from(u8::try_from(INTERRUPTED).unwrap_or(1))
+}
+
+/// Scenarios share a stack while they pass; a failure costs the stack, so that the next one starts clean.
+async fn run_all(job: &Job, names: &[String]) -> Result<ExitCode> {
+    let screen = Screen::new();
+    let mut stack = None;
+    let mut stacks = 0;
+    for scenario in scenarios::ALL.iter().filter(|scenario| names.iter().any(|name| name == scenario.name)) {
+        let began = Instant::now();
+        let (verdict, note) = if let Some(reason) = (scenario.skip_on)(job.minor) {
+            (Verdict::Skipped, reason.to_owned())
+        } else {
+            if stack.is_none() {
+                stacks += 1;
+                stack = Some(start(job, stacks, &screen).await?);
+            }
+            let Some(running) = stack.as_mut() else { continue };
+            match scenario_on(running, scenario, &screen).await {
+                Ok(note) => (Verdict::Passed, note),
+                Err(error) => {
+                    stack = None;
+                    (Verdict::Failed, format!("{error:#}"))
+                }
+            }
+        };
+        screen.line(scenario.name, &format!("{}: {note}", verdict.text()));
+        let outcome = Outcome {
+            scenario: scenario.name.to_owned(),
+            minor: job.minor,
+            verdict,
+            seconds: began.elapsed().as_secs_f64(),
+            note,
+        };
+        report::append(&job.results(), &outcome)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn start(job: &Job, number: usize, screen: &Screen) -> Result<Stack> {
+    screen.line(&format!("stack {number}"), &format!("starting for Velero {}", job.minor));
+    let folder = job.folder.join(format!("stack-{number}"));
+    Stack::start(job.minor, job.programs.clone(), job.sandbox, &folder, screen).await
+}
+
+async fn scenario_on(stack: &mut Stack, scenario: &Scenario, screen: &Screen) -> Result<String> {
+    screen.line(scenario.name, "running");
+    let limit = Duration::from_secs(600);
+    let ran = tokio::time::timeout(limit, (scenario.run)(stack)).await;
+    ran.with_context(|| format!("not done after {} s", limit.as_secs()))?
+}
+
+async fn up(job: &Job, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
+    let screen = Screen::new();
+    let mut stack = start(job, 1, &screen).await?;
+    let mut server = Server { enable_csi, ..Server::default() };
+    server.plugins = job.programs.plugins.iter().map(|plugin| plugin.path.clone()).collect();
+    server.plugins.extend_from_slice(plugins);
+    stack.start_server(server).await?;
+    let tools = tools::folder(&job.folder);
+    screen.print(&format!(
+        "\nVelero {} is up. Ctrl-C ends it.\n\n  {t}/kubectl get backups\n  {t}/velero backup create b1 --include-namespaces default\n  \
+         {t}/enter COMMAND…    any command in the sandbox\n\n  kubeconfig  {}\n  logs        {}\n",
+        job.minor,
+        stack.access.kubeconfig.display(),
+        stack.logs().display(),
+        t = tools.display(),
+    ));
+    std::future::pending::<()>().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the conformance suite on a driver of its own; its words go to the terminal.
+pub(crate) fn sanity(suite: &Path, driver: &Path, screen: &Screen) -> Result<ExitCode> {
+    let folder = tempfile::Builder::new().prefix("velero-stock-sanity-").tempdir()?;
+    let launcher =
+        Launcher { logs: folder.path().to_owned(), home: folder.path().to_owned(), screen: screen.clone() };
+    block_on(async {
+        let ports = Ports::choose(Sandbox::Loopback)?;
+        let driver = driver::start(&launcher, driver, folder.path(), ports).await?;
+        let mut command = launcher.command(suite);
+        command.arg(format!("--csi.endpoint=unix://{}", driver.socket.display()));
+        command.args(["--ginkgo.focus", "Identity|Controller"]);
+        let status = command.status().await.context("cannot start csi-sanity")?;
+        Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}

@@ -1,0 +1,54 @@
+//! Runs the plugins on unmodified Velero servers, with a real Kubernetes API and the real CSI sidecars.
+//!
+//! The process that the user starts builds what is missing and then runs itself again in a sandbox, once per server:
+//! that second process holds the stack, and nothing outlives it.
+#![expect(clippy::print_stdout, reason = "a program for the terminal")]
+
+mod application;
+mod backup;
+mod build;
+mod cli;
+mod cluster;
+mod components;
+mod http;
+mod inside;
+mod minor;
+mod outside;
+mod ports;
+mod process;
+mod report;
+mod sandbox;
+mod scenarios;
+mod screen;
+mod server_log;
+mod stack;
+mod tools;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        None => outside::run(&cli.run),
+        Some(Command::Run { options }) => outside::run(&options),
+        Some(Command::Build { servers }) => outside::build(&servers),
+        Some(Command::Up { velero, enable_csi, plugin }) => outside::up(velero, enable_csi, plugin),
+        Some(Command::Sanity) => outside::sanity(),
+        Some(Command::Inside { job }) => inside::run(&job),
+        Some(Command::List) => {
+            for scenario in scenarios::ALL {
+                println!("{:<28} {}", scenario.name, scenario.shows);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,141 @@
+//! The process that the user starts: builds, sends one sandboxed process per server, and sums up.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::build::{self, Cache};
+use crate::cli::{RunOptions, Servers};
+use crate::inside::{Job, Task};
+use crate::minor::Minor;
+use crate::report::{self, Outcome, Verdict};
+use crate::sandbox::Sandbox;
+use crate::scenarios;
+use crate::screen::Screen;
+use crate::tools;
+
+pub(crate) fn build(servers: &Servers) -> Result<ExitCode> {
+    let (cache, screen) = (Cache::from_environment()?, Screen::new());
+    for minor in servers.minors() {
+        build::programs(&cache, minor, &screen)?;
+        screen.line(&format!("velero {minor}"), "built");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
+    let names = scenarios::choose(&options.scenarios)?;
+    let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
+    if sandbox == Sandbox::Loopback {
+        screen
+            .line("sandbox", "no namespaces allowed here: using free ports on loopback, one stack at a time");
+    }
+    let mut outcomes = Vec::new();
+    let mut kept = Vec::new();
+    for minor in options.servers.minors() {
+        if options.cached_only && !build::is_cached(&cache, minor)? {
+            screen.line(&format!("velero {minor}"), "skipped: not built before");
+            outcomes.extend(names.iter().map(|name| skipped(name, minor)));
+            continue;
+        }
+        let programs = build::programs(&cache, minor, &screen)?;
+        let folder = run_folder(minor)?;
+        let task = Task::Scenarios { names: names.clone() };
+        let job = Job { minor, programs, sandbox, folder: folder.clone(), task };
+        let status = send(&job)?;
+        let seen = report::read(&job.results())?;
+        let failed = !status.success() || seen.iter().any(|outcome| outcome.verdict == Verdict::Failed);
+        // A stack that ended early has said nothing about the rest: that must not look like a pass.
+        let silent = names.iter().filter(|name| seen.iter().all(|outcome| outcome.scenario != **name));
+        let lost: Vec<Outcome> = silent.map(|name| unheard(name, minor, status)).collect();
+        outcomes.extend(seen);
+        outcomes.extend(lost);
+        if options.keep || failed {
+            kept.push(folder);
+        } else {
+            fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        if status.code() == Some(INTERRUPTED) {
+            break;
+        }
+    }
+    screen.print(&format!("\n{}", report::table(&outcomes)));
+    for folder in kept {
+        screen.print(&format!("kept: {}", folder.display()));
+    }
+    let passed = outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed)
+        && outcomes.iter().any(|outcome| outcome.verdict == Verdict::Passed);
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: Vec<PathBuf>) -> Result<ExitCode> {
+    let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
+    let programs = build::programs(&cache, minor, &screen)?;
+    let folder = run_folder(minor)?;
+    let plugins =
+        plugins.iter().map(fs::canonicalize).collect::<Result<_, _>>().context("no such plugin binary")?;
+    let job =
+        Job { minor, programs, sandbox, folder: folder.clone(), task: Task::Up { enable_csi, plugins } };
+    let status = send(&job)?;
+    if status.success() || status.code() == Some(INTERRUPTED) {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    screen.print(&format!("kept: {}", folder.display()));
+    Ok(ExitCode::FAILURE)
+}
+
+/// csi-sanity starts nothing but the driver, so it needs no stack.
+pub(crate) fn sanity() -> Result<ExitCode> {
+    let (cache, screen) = (Cache::from_environment()?, Screen::new());
+    let sanity = build::csi_sanity(&cache, &screen)?;
+    let driver = build::csi_driver(&screen)?;
+    crate::inside::sanity(&sanity, &driver, &screen)
+}
+
+/// The exit code of a sandboxed process that was told to stop.
+pub(crate) const INTERRUPTED: i32 = 130;
+
+/// Runs a job in its sandbox and waits. Ctrl-C reaches the other process too; this one stays to sum up.
+fn send(job: &Job) -> Result<ExitStatus> {
+    let file = job.folder.join("job.json");
+    fs::write(&file, serde_json::to_vec_pretty(job)?)?;
+    let this = std::env::current_exe().context("cannot find this program's own file")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut command: tokio::process::Command = Command::from(job.sandbox.command(&this)).into();
+        let mut child = command.arg("inside").arg(&file).spawn().context("cannot start the sandbox")?;
+        if let (Task::Up { .. }, Some(pid)) = (&job.task, child.id()) {
+            tools::write(job, pid).await?;
+        }
+        loop {
+            tokio::select! {
+                status = child.wait() => return Ok(status?),
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+    })
+}
+
+/// A folder outside of the cache: paths of sockets must be short.
+fn run_folder(minor: Minor) -> Result<PathBuf> {
+    let folder = tempfile::Builder::new().prefix(&format!("velero-stock-{minor}-")).tempdir()?.keep();
+    ensure!(
+        folder.as_os_str().len() < 70,
+        "{} is too long for the path of a socket: set TMPDIR",
+        folder.display()
+    );
+    Ok(folder)
+}
+
+fn skipped(name: &str, minor: Minor) -> Outcome {
+    let note = "the server is not built".to_owned();
+    Outcome { scenario: name.to_owned(), minor, verdict: Verdict::Skipped, seconds: 0.0, note }
+}
+
+fn unheard(name: &str, minor: Minor, status: ExitStatus) -> Outcome {
+    let note = format!("not run: the stack ended with {status}");
+    Outcome { scenario: name.to_owned(), minor, verdict: Verdict::Failed, seconds: 0.0, note }
+}

@@ -1,0 +1,44 @@
+//! What is proven, one file each.
+//!
+//! A scenario states its server, makes its own application and backup under its own names, asserts what Velero, the
+//! cluster, the bucket and the storage say, and leaves nothing behind. It gives back the line for the table.
+
+mod builtin_actions;
+
+use anyhow::{Result, bail};
+use futures::future::LocalBoxFuture;
+
+use crate::minor::Minor;
+use crate::stack::Stack;
+
+/// One scenario.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// What a pass shows, for `cargo stock list`.
+    pub(crate) shows: &'static str,
+    /// Why it does not apply to a release, if so.
+    pub(crate) skip_on: fn(Minor) -> Option<&'static str>,
+    pub(crate) run: for<'a> fn(&'a mut Stack) -> LocalBoxFuture<'a, Result<String>>,
+}
+
+/// In the order in which they run.
+pub(crate) const ALL: &[Scenario] = &[builtin_actions::SCENARIO];
+
+/// The names to run: all when none is given.
+///
+/// # Errors
+/// When a name is not one of a scenario: running nothing must not look like a pass.
+pub(crate) fn choose(wanted: &[String]) -> Result<Vec<String>> {
+    for name in wanted {
+        if ALL.iter().all(|scenario| scenario.name != name) {
+            bail!("no scenario is called {name}: see cargo stock list");
+        }
+    }
+    let chosen = |scenario: &&Scenario| wanted.is_empty() || wanted.iter().any(|name| name == scenario.name);
+    Ok(ALL.iter().filter(chosen).map(|scenario| scenario.name.to_owned()).collect())
+}
+
+/// For scenarios that apply to every release.
+fn everywhere(_: Minor) -> Option<&'static str> {
+    None
+}

@@ -1,0 +1,177 @@
+//! A whole stack: started in order, used by scenarios, ended with this value.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tokio::try_join;
+
+use crate::application::Application;
+use crate::backup::Backup;
+use crate::build::Programs;
+use crate::cluster::Cluster;
+use crate::components::api_server::{self, Access};
+use crate::components::bucket::{self, Bucket};
+use crate::components::driver::{self, Driver};
+use crate::components::snapshots::{self, Snapshots};
+use crate::components::velero::{self, Server, Velero};
+use crate::components::{controllers, crds, etcd, storage};
+use crate::minor::Minor;
+use crate::ports::Ports;
+use crate::process::{Launcher, Process};
+use crate::sandbox::Sandbox;
+use crate::screen::Screen;
+use crate::server_log::ServerLog;
+
+/// Kubernetes, storage and bucket, and at most one Velero server on them.
+pub(crate) struct Stack {
+    pub(crate) minor: Minor,
+    pub(crate) cluster: Cluster,
+    pub(crate) bucket: Bucket,
+    pub(crate) driver: Driver,
+    pub(crate) access: Access,
+    programs: Programs,
+    ports: Ports,
+    launcher: Launcher,
+    folder: PathBuf,
+    velero: Option<(Server, Velero)>,
+    servers_started: usize,
+    // Fields drop in this order: what depends on another thing ends before it.
+    _snapshots: Snapshots,
+    _moto: Process,
+    _controllers: Process,
+    _api_server: Process,
+    _etcd: Process,
+}
+
+impl Stack {
+    /// Starts everything but Velero in `folder`, which must be empty.
+    ///
+    /// # Errors
+    /// When a component ends or is not ready in time; what was started is ended again.
+    pub(crate) async fn start(
+        minor: Minor,
+        programs: Programs,
+        sandbox: Sandbox,
+        folder: &Path,
+        screen: &Screen,
+    ) -> Result<Self> {
+        let logs = folder.join("logs");
+        let home = folder.join("home");
+        std::fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+        std::fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
+        let launcher = Launcher { logs, home, screen: screen.clone() };
+        let ports = Ports::choose(sandbox)?;
+        let access = Access::create(folder, ports)?;
+
+        let kubernetes = &programs.kubernetes;
+        let control_plane = async {
+            let etcd = etcd::start(&launcher, kubernetes, folder, ports).await?;
+            let (api_server, cluster) =
+                api_server::start(&launcher, kubernetes, folder, &access, ports).await?;
+            let controllers =
+                controllers::start(&launcher, kubernetes, folder, &access, &cluster, ports).await?;
+            crds::install_folder(&launcher, kubernetes, &access, &programs.snapshot_crds).await?;
+            crds::install_velero(&launcher, kubernetes, &access, &programs.velero).await?;
+            storage::create_classes(&cluster).await?;
+            anyhow::Ok((etcd, api_server, cluster, controllers))
+        };
+        let ((etcd, api_server, cluster, controllers), (moto, bucket), driver) = try_join!(
+            control_plane,
+            bucket::start(&launcher, &programs.moto_server, ports),
+            driver::start(&launcher, &programs.csi_driver, folder, ports),
+        )?;
+        let snapshots = snapshots::start(&launcher, &programs, &access, &driver.socket).await?;
+        velero::install(&cluster, &bucket, folder).await?;
+        Ok(Self {
+            minor,
+            cluster,
+            bucket,
+            driver,
+            access,
+            programs,
+            ports,
+            launcher,
+            folder: folder.to_owned(),
+            velero: None,
+            servers_started: 0,
+            _snapshots: snapshots,
+            _moto: moto,
+            _controllers: controllers,
+            _api_server: api_server,
+            _etcd: etcd,
+        })
+    }
+
+    /// The binary of a plugin of ours.
+    pub(crate) fn plugin(&self, name: &str) -> Result<PathBuf> {
+        let found = self.programs.plugins.iter().find(|plugin| plugin.name == name);
+        Ok(found.with_context(|| format!("no plugin binary is called {name}"))?.path.clone())
+    }
+
+    /// Where each component writes its output.
+    pub(crate) fn logs(&self) -> &Path {
+        &self.launcher.logs
+    }
+
+    /// Makes sure that a server runs as stated, with a restart if the running one differs.
+    pub(crate) async fn server(&mut self, server: Server) -> Result<()> {
+        if self.velero.as_ref().is_some_and(|(running, _)| *running == server) {
+            return Ok(());
+        }
+        self.stop_server().await?;
+        self.start_server(server).await
+    }
+
+    /// Stops the server as Kubernetes does, if one runs.
+    pub(crate) async fn stop_server(&mut self) -> Result<()> {
+        match self.velero.take() {
+            Some((_, velero)) => velero.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a server and waits until it is ready. None may be running.
+    pub(crate) async fn start_server(&mut self, server: Server) -> Result<()> {
+        let mut velero = self.spawn_server(&server)?;
+        velero.ready(&self.cluster).await?;
+        self.velero = Some((server, velero));
+        Ok(())
+    }
+
+    /// Starts a server that is expected to end by itself; gives its exit code and its log.
+    pub(crate) async fn server_refusal(&mut self, server: &Server) -> Result<(Option<i32>, ServerLog)> {
+        self.stop_server().await?;
+        let mut velero = self.spawn_server(server)?;
+        let code = velero.refusal(Duration::from_secs(60)).await?;
+        Ok((code, velero.log.clone()))
+    }
+
+    /// Kills the server, leaving its plugins to themselves; gives how it was started.
+    pub(crate) async fn kill_server(&mut self) -> Result<Server> {
+        let (server, velero) = self.velero.take().context("no server runs")?;
+        velero.kill_alone().await?;
+        Ok(server)
+    }
+
+    /// The running server's log.
+    pub(crate) fn server_log(&self) -> Result<&ServerLog> {
+        self.velero.as_ref().map(|(_, velero)| &velero.log).context("no server runs")
+    }
+
+    pub(crate) async fn application(&self, namespace: &str, claims: usize) -> Result<Application> {
+        Application::create(&self.cluster, namespace, claims).await
+    }
+
+    /// Requests a backup of the application's namespace; `spec` is laid over the defaults.
+    pub(crate) async fn backup(&self, name: &str, application: &Application, spec: &Value) -> Result<Backup> {
+        Backup::request(&self.cluster, &self.bucket, name, &application.namespace, spec).await
+    }
+
+    fn spawn_server(&mut self, server: &Server) -> Result<Velero> {
+        self.servers_started += 1;
+        let number = self.servers_started;
+        velero::spawn(&self.launcher, &self.programs, &self.folder, &self.access, self.ports, server, number)
+    }
+}
