@@ -1,0 +1,138 @@
+//! The driver's side of the control API.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, put};
+use axum::{Json, Router};
+use jiff::Timestamp;
+
+use super::{
+    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Ordered, Problem, SnapshotView, Volume,
+};
+use crate::driver::{CallError, Driver};
+use crate::state::Change;
+
+type Shared = State<Arc<Driver>>;
+
+/// The routes of the control API.
+pub fn router(driver: Arc<Driver>) -> Router {
+    Router::new()
+        .route("/health", get(async || StatusCode::NO_CONTENT))
+        .route("/volumes", get(volumes))
+        .route("/snapshots", get(snapshots))
+        .route("/snapshots/{id}/ready", put(set_readiness))
+        .route("/groups", get(groups))
+        .route("/counters", get(counters).delete(reset_counters))
+        .route("/faults", get(faults).post(order).delete(withdraw_all))
+        .route("/faults/{id}", delete(withdraw))
+        .route("/calls", get(calls).delete(forget_calls))
+        .with_state(driver)
+}
+
+/// A refused request.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(Problem { error: self.1 })).into_response()
+    }
+}
+
+impl From<JsonRejection> for Refused {
+    fn from(rejection: JsonRejection) -> Self {
+        Self(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<CallError> for Refused {
+    fn from(error: CallError) -> Self {
+        let status = match &error {
+            CallError::Refused(_) => StatusCode::NOT_FOUND,
+            CallError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+async fn volumes(State(driver): Shared) -> Json<Vec<Volume>> {
+    Json(driver.read(|state| state.volumes.values().cloned().collect()))
+}
+
+async fn snapshots(State(driver): Shared) -> Json<Vec<SnapshotView>> {
+    let now = Timestamp::now();
+    let view = |snapshot: &super::Snapshot| SnapshotView {
+        snapshot: snapshot.clone(),
+        ready_to_use: snapshot.ready.at(now),
+    };
+    Json(driver.read(|state| state.snapshots.values().map(view).collect()))
+}
+
+async fn groups(State(driver): Shared) -> Json<Vec<Group>> {
+    Json(driver.read(|state| state.groups.values().cloned().collect()))
+}
+
+async fn set_readiness(
+    State(driver): Shared,
+    Path(id): Path<String>,
+    delay: Result<Json<Delay>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(delay) = delay?;
+    driver.transition(|state, context| {
+        state.set_readiness(&id, delay.from(context.now))?;
+        Ok(Change { reply: (), work: Vec::new() })
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn counters(State(driver): Shared) -> Json<Counters> {
+    Json(driver.read(|state| state.counters))
+}
+
+async fn reset_counters(State(driver): Shared) -> Result<StatusCode, Refused> {
+    driver.transition(|state, _| {
+        state.counters = Counters::default();
+        Ok(Change { reply: (), work: Vec::new() })
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn faults(State(driver): Shared) -> Json<Vec<FaultStatus>> {
+    Json(driver.orders())
+}
+
+async fn order(
+    State(driver): Shared,
+    fault: Result<Json<Fault>, JsonRejection>,
+) -> Result<Json<Ordered>, Refused> {
+    let Json(fault) = fault?;
+    let id = driver
+        .order(fault)
+        .map_err(|invalid| Refused(StatusCode::UNPROCESSABLE_ENTITY, invalid.to_string()))?;
+    Ok(Json(Ordered { id }))
+}
+
+async fn withdraw(State(driver): Shared, Path(id): Path<String>) -> Result<StatusCode, Refused> {
+    if driver.withdraw(&id) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Refused(StatusCode::NOT_FOUND, format!("fault {id} does not exist")))
+}
+
+async fn withdraw_all(State(driver): Shared) -> StatusCode {
+    driver.withdraw_all();
+    StatusCode::NO_CONTENT
+}
+
+async fn calls(State(driver): Shared, Query(query): Query<CallQuery>) -> Json<Vec<CallRecord>> {
+    let wanted = |record: &CallRecord| query.method.as_ref().is_none_or(|method| record.method == *method);
+    Json(driver.calls(wanted))
+}
+
+async fn forget_calls(State(driver): Shared) -> StatusCode {
+    driver.forget_calls();
+    StatusCode::NO_CONTENT
+}
