@@ -5,17 +5,25 @@ compile_error!(
     "build with panic = \"unwind\": a panic in one call must not end the process under the others"
 );
 
+#[cfg(feature = "client")]
+pub mod client;
 pub mod config;
 pub mod duration;
 pub mod label;
+pub mod log;
 pub mod retry;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 mod error;
 mod generated;
+mod grpc;
 mod kind;
 mod model;
 mod name;
 mod panic;
+mod plugin;
+mod process;
 
 pub use async_trait::async_trait;
 pub use error::{AsyncNotSupported, Context, Error, InvalidOperationId, Result};
@@ -25,6 +33,8 @@ pub use model::{
     OperationIdError, Progress, ResourceIdentifier, ResourceSelector, Restore, SelectorError,
 };
 pub use name::{NameError, PluginName};
+pub use plugin::{Plugin, RegistrationError};
+pub use process::HostArgs;
 
 /// Actions on the items of a backup.
 pub mod backup {

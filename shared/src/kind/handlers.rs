@@ -13,6 +13,7 @@ use super::Kind;
 use crate::error::{self, Result};
 use crate::name::PluginName;
 use crate::panic::last_panic;
+use crate::process::Calls;
 
 type Make<T> = Box<dyn Fn() -> Arc<T> + Send + Sync>;
 
@@ -25,33 +26,49 @@ struct Entry<T: ?Sized> {
 /// The plugins of one kind by name.
 pub(crate) struct Handlers<T: ?Sized> {
     kind: Kind,
-    entries: BTreeMap<PluginName, Entry<T>>,
+    entries: BTreeMap<PluginName, Arc<Entry<T>>>,
+    calls: Calls,
+}
+
+impl<T: ?Sized> Entry<T> {
+    fn get(&self) -> Arc<T> {
+        Arc::clone(self.handler.get_or_init(|| (self.make)()))
+    }
 }
 
 impl<T: ?Sized> Handlers<T> {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, entries: BTreeMap::new() }
+        Self { kind, entries: BTreeMap::new(), calls: Calls::default() }
+    }
+
+    /// Counts calls in `calls`.
+    pub(crate) fn counted_by(self, calls: &Calls) -> Self {
+        Self { calls: calls.clone(), ..self }
     }
 
     pub(crate) fn insert(&mut self, name: PluginName, type_name: &'static str, make: Make<T>) {
-        self.entries.insert(name, Entry { make, handler: OnceLock::new(), type_name });
+        self.entries.insert(name, Arc::new(Entry { make, handler: OnceLock::new(), type_name }));
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &PluginName> {
-        self.entries.keys()
+    /// The plugin `name`, made now if it is not yet.
+    pub(crate) fn get(&self, name: &PluginName) -> Option<Arc<T>> {
+        self.entries.get(name).map(|entry| entry.get())
     }
 
-    /// Runs `call` on the plugin `name`. A panic in it, or in the making of the plugin, fails this call alone.
+    /// Runs `call` on the plugin `name`, to its end even if the host goes away. A panic in it, or in the making of the
+    /// plugin, fails this call alone.
     ///
     /// `method` is what a stack frame names beside the plugin's type.
     pub(crate) async fn call<R, F>(
         &self,
         name: &str,
-        method: &str,
-        call: impl FnOnce(Arc<T>) -> F,
+        method: &'static str,
+        call: impl FnOnce(Arc<T>) -> F + Send + 'static,
     ) -> Result<Response<R>, Status>
     where
-        F: Future<Output = Result<R>>,
+        T: Send + Sync + 'static,
+        F: Future<Output = Result<R>> + Send + 'static,
+        R: Send + 'static,
     {
         let Some((_, entry)) = self.entries.iter().find(|(registered, _)| registered.as_str() == name) else {
             // The words of a Go plugin, which users search for.
@@ -60,14 +77,19 @@ impl<T: ?Sized> Handlers<T> {
                 "{kind} plugin: {name} was not found or has an invalid name format"
             )));
         };
-        let guarded = AssertUnwindSafe(async {
-            let handler = Arc::clone(entry.handler.get_or_init(|| (entry.make)()));
-            call(handler).await
+        let entry = Arc::clone(entry);
+        let function = format!("{}::{method}", entry.type_name);
+        let guarded = AssertUnwindSafe(async move { call(entry.get()).await }).catch_unwind();
+        let ended = self.calls.run(async move {
+            match guarded.await {
+                Ok(Ok(reply)) => Ok(reply),
+                Ok(Err(error)) => Err(error.into_status(&function)),
+                Err(payload) => Err(panicked(payload.as_ref(), &function)),
+            }
         });
-        match guarded.catch_unwind().await {
-            Ok(Ok(reply)) => Ok(Response::new(reply)),
-            Ok(Err(error)) => Err(error.into_status(&format!("{}::{method}", entry.type_name))),
-            Err(payload) => Err(panicked(payload.as_ref(), &format!("{}::{method}", entry.type_name))),
+        match ended.await {
+            Some(result) => result.map(Response::new),
+            None => Err(Status::unavailable("the plugin is ending")),
         }
     }
 }

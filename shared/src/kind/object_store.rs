@@ -190,8 +190,8 @@ impl wire::object_store_server::ObjectStore for Handlers<dyn ObjectStore> {
         request: Request<wire::CreateSignedUrlRequest>,
     ) -> Result<Response<wire::CreateSignedUrlResponse>, Status> {
         let wire::CreateSignedUrlRequest { plugin, bucket, key, ttl } = request.into_inner();
-        self.call(&plugin, "create_signed_url", |store| async move {
-            let ttl = Duration::from_nanos(u64::try_from(ttl).unwrap_or_default());
+        let ttl = Duration::from_nanos(u64::try_from(ttl).unwrap_or_default());
+        self.call(&plugin, "create_signed_url", move |store| async move {
             Ok(wire::CreateSignedUrlResponse { url: store.create_signed_url(&bucket, &key, ttl).await? })
         })
         .await

@@ -1,5 +1,7 @@
 //! Which items an action applies to.
 
+use std::fmt;
+
 use crate::generated::generated as wire;
 
 /// Why a selector was refused. Velero aborts the whole backup, restore or deletion on a selector that it can't parse.
@@ -153,6 +155,23 @@ impl ResourceSelector {
         namespace_passes && passes(&self.included_resources, &self.excluded_resources, resource)
     }
 
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let list = |word: &str, entries: &[String]| {
+            (!entries.is_empty()).then(|| format!("{word}{}", entries.join(", ")))
+        };
+        let labels = (self.labels != LabelSelector::default())
+            .then(|| format!("with labels {}", self.labels.as_query()));
+        [
+            list("", &self.included_resources),
+            list("except ", &self.excluded_resources),
+            list("in ", &self.included_namespaces),
+            list("not in ", &self.excluded_namespaces),
+            labels,
+        ]
+        .into_iter()
+        .flatten()
+    }
+
     pub(crate) fn into_wire(self) -> wire::ResourceSelector {
         wire::ResourceSelector {
             included_namespaces: self.included_namespaces,
@@ -161,6 +180,14 @@ impl ResourceSelector {
             excluded_resources: self.excluded_resources,
             selector: self.labels.as_query(),
         }
+    }
+}
+
+impl fmt::Display for ResourceSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.parts().collect();
+        f.write_str(if parts.is_empty() { "everything" } else { "" })?;
+        f.write_str(&parts.join(" "))
     }
 }
 

@@ -1,0 +1,226 @@
+//! A plugin's process, started and ended as go-plugin's host does it.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+use super::handshake::{Handshake, HandshakeError};
+use super::proto::plugin::grpc_broker_client::GrpcBrokerClient;
+use super::proto::plugin::grpc_controller_client::GrpcControllerClient;
+use super::proto::plugin::grpc_stdio_client::GrpcStdioClient;
+use super::proto::plugin::{ConnInfo, Empty};
+
+/// How long the host waits for the handshake.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the host waits for the exit before it kills.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why a plugin did not start. It is dead then.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The binary could not be executed.
+    #[error("can't start the plugin {command:?}: {source}")]
+    Spawn {
+        /// What was to be executed.
+        command: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It ended without a handshake.
+    #[error(
+        "Unrecognized remote plugin message: Failed to read any lines from plugin's stdout; its stderr says: {stderr}"
+    )]
+    NoLine {
+        /// What the plugin wrote to stderr.
+        stderr: String,
+    },
+    /// It was silent.
+    #[error("timeout while waiting for plugin to start")]
+    Timeout,
+    /// Its line was refused.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
+/// How a plugin's process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Whether it had to be killed.
+    pub killed: bool,
+    /// From the request to end until the end was seen.
+    pub took: Duration,
+}
+
+/// A running plugin with the connection to it. Killed when dropped.
+#[derive(Debug)]
+pub struct PluginProcess {
+    child: Child,
+    channel: Channel,
+    handshake: Handshake,
+    started_in: Duration,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<()>,
+}
+
+impl PluginProcess {
+    /// Starts `command` with the environment that Velero adds to its own, and waits for the handshake. `command` says the
+    /// arguments; its standard streams are replaced. `on_stderr` gets each line of the plugin's log.
+    ///
+    /// # Errors
+    ///
+    /// When the host would give the plugin up.
+    pub async fn start(
+        mut command: Command,
+        on_stderr: impl FnMut(String) + Send + 'static,
+    ) -> Result<Self, StartError> {
+        command
+            .env("VELERO_PLUGIN", "hello")
+            .env("PLUGIN_MIN_PORT", "10000")
+            .env("PLUGIN_MAX_PORT", "25000")
+            .env("PLUGIN_PROTOCOL_VERSIONS", "2")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let began = Instant::now();
+        let name = command.as_std().get_program().to_string_lossy().into_owned();
+        let mut child = command.spawn().map_err(|source| StartError::Spawn { command: name, source })?;
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(StartError::NoLine { stderr: String::new() });
+        };
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        let read = tokio::time::timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
+        let started_in = began.elapsed();
+        match read {
+            Err(_) => return Err(StartError::Timeout),
+            Ok(Ok(bytes)) if bytes > 0 => {}
+            Ok(_) => return Err(StartError::NoLine { stderr: read_all(stderr).await }),
+        }
+        let handshake = Handshake::parse(&line)?;
+        let channel = super::channel(handshake.socket.clone());
+        let stdout = tokio::spawn(rest_of(stdout));
+        let stderr = tokio::spawn(lines_of(stderr, on_stderr));
+        let process = Self { child, channel, handshake, started_in, stdout, stderr };
+        process.open_streams();
+        Ok(process)
+    }
+
+    /// The connection, for the clients of [`proto`](super::proto).
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// What the plugin announced.
+    pub fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    /// From before the start of the process until its line was read.
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// The process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Ends the plugin: asks it to, closes the connection, waits two seconds, kills.
+    ///
+    /// # Errors
+    ///
+    /// When the process' end can't be seen.
+    pub async fn stop(mut self) -> std::io::Result<Stopped> {
+        let began = Instant::now();
+        let mut controller = GrpcControllerClient::new(self.channel.clone());
+        // The host waits for the reply as long as the process lives; whatever it says is fine.
+        tokio::select! {
+            _ = controller.shutdown(Empty {}) => {}
+            _ = self.child.wait() => {}
+        }
+        drop(controller);
+        let (status, killed) = match tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await {
+            Ok(status) => (status?, false),
+            Err(_) => {
+                self.child.kill().await?;
+                (self.child.wait().await?, true)
+            }
+        };
+        // The end counts only when nobody holds the plugin's log open any more.
+        let _ = (&mut self.stderr).await;
+        let _ = (&mut self.stdout).await;
+        Ok(Stopped { status, killed, took: began.elapsed() })
+    }
+
+    /// Kills the plugin, as the kernel does when memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// When there is no process to kill.
+    pub async fn kill(mut self) -> std::io::Result<()> {
+        self.child.kill().await
+    }
+
+    /// Waits for the plugin to end by itself; what it wrote to standard output after the handshake comes with it.
+    ///
+    /// # Errors
+    ///
+    /// When the process' end can't be seen.
+    pub async fn wait(mut self) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+        let status = self.child.wait().await?;
+        let _ = (&mut self.stderr).await;
+        Ok((status, (&mut self.stdout).await.unwrap_or_default()))
+    }
+
+    /// Opens the two streams that the host holds open for the life of the connection.
+    fn open_streams(&self) {
+        let (mut broker, mut stdio) =
+            (GrpcBrokerClient::new(self.channel.clone()), GrpcStdioClient::new(self.channel.clone()));
+        tokio::spawn(async move {
+            let silence = futures_util::stream::pending::<ConnInfo>();
+            if let Ok(reply) = broker.start_stream(silence).await {
+                let mut stream = reply.into_inner();
+                while let Ok(Some(_)) = stream.message().await {}
+            }
+        });
+        tokio::spawn(async move {
+            if let Ok(reply) = stdio.stream_stdio(()).await {
+                let mut stream = reply.into_inner();
+                while let Ok(Some(_)) = stream.message().await {}
+            }
+        });
+    }
+}
+
+async fn read_all(mut stderr: ChildStderr) -> String {
+    let mut text = Vec::new();
+    // A grandchild may hold it open.
+    let _ = tokio::time::timeout(STOP_TIMEOUT, stderr.read_to_end(&mut text)).await;
+    String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+async fn rest_of(mut stdout: BufReader<ChildStdout>) -> Vec<u8> {
+    let mut rest = Vec::new();
+    let _ = stdout.read_to_end(&mut rest).await;
+    rest
+}
+
+async fn lines_of(stderr: ChildStderr, mut on_line: impl FnMut(String)) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while let Ok(bytes) = stderr.read_until(b'\n', &mut line).await {
+        if bytes == 0 {
+            return;
+        }
+        on_line(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned());
+        line.clear();
+    }
+}

@@ -1,0 +1,8 @@
+//! The gRPC services of a plugin: go-plugin's own and Velero's kinds, on one connection.
+
+mod go_plugin;
+mod health;
+mod lister;
+mod router;
+
+pub(crate) use router::Router;

@@ -1,0 +1,82 @@
+//! Calls a plugin from its own unit tests: the same services and guards, without a process.
+//!
+//! ```
+//! # use velero_plugin::{*, backup::*, client::proto::v2};
+//! # struct Noop;
+//! # #[async_trait]
+//! # impl BackupItemActionV2 for Noop {
+//! #     fn applies_to(&self) -> ResourceSelector { ResourceSelector::everything() }
+//! #     async fn execute(&self, _: Item, _: Backup) -> Result<Outcome> { Ok(Outcome::unchanged()) }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! use velero_plugin::testing::TestServer;
+//! use v2::backup_item_action_client::BackupItemActionClient;
+//!
+//! let plugin = velero_plugin::plugin!().backup_item_action_v2(velero_plugin::name!("example.io/noop"), || Noop);
+//! let server = TestServer::start(plugin).unwrap();
+//! let mut client = BackupItemActionClient::new(server.channel());
+//! let request = v2::ExecuteRequest {
+//!     plugin: "example.io/noop".to_owned(),
+//!     item: r#"{"kind":"Pod"}"#.into(),
+//!     ..Default::default()
+//! };
+//! assert_eq!(client.execute(request).await.unwrap().into_inner().item, r#"{"kind":"Pod"}"#);
+//! # }
+//! ```
+
+use std::sync::Arc;
+
+use hyper_util::rt::TokioIo;
+use tonic::transport::Channel;
+
+use crate::grpc::Router;
+use crate::plugin::{Plugin, RegistrationError};
+use crate::process::{Calls, HostArgs, StopHandle, serve_connection};
+
+/// A plugin that is served within this process. Needs a tokio runtime.
+#[derive(Debug)]
+pub struct TestServer {
+    channel: Channel,
+    stop: StopHandle,
+}
+
+impl TestServer {
+    /// Serves `plugin`, to a host with arguments like those of a current server.
+    ///
+    /// # Errors
+    ///
+    /// What [`Plugin::check`] finds.
+    pub fn start(plugin: Plugin) -> Result<Self, RegistrationError> {
+        Self::with_args(plugin, &HostArgs::new(["--log-level=debug".into()]))
+    }
+
+    /// Serves `plugin` to a host that gave these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What [`Plugin::check`] finds.
+    pub fn with_args(plugin: Plugin, args: &HostArgs) -> Result<Self, RegistrationError> {
+        plugin.check()?;
+        let stop = StopHandle::default();
+        let router = Arc::new(Router::new(plugin, args, Calls::default(), stop.clone()));
+        let handle = stop.clone();
+        let connector = tower::service_fn(move |_| {
+            let (near, far) = tokio::io::duplex(64 * 1024);
+            tokio::spawn(serve_connection(far, Arc::clone(&router), handle.stopped()));
+            async move { Ok::<_, std::io::Error>(TokioIo::new(near)) }
+        });
+        Ok(Self { channel: crate::client::endpoint().connect_with_connector_lazy(connector), stop })
+    }
+
+    /// A connection, for the clients of [`client::proto`](crate::client::proto).
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.stop.stop(crate::process::Stop::Shutdown);
+    }
+}
