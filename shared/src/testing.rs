@@ -59,7 +59,7 @@ impl TestServer {
     pub fn with_args(plugin: Plugin, args: &HostArgs) -> Result<Self, RegistrationError> {
         plugin.check()?;
         let stop = StopHandle::default();
-        let router = Arc::new(Router::new(plugin, args, Calls::default(), stop.clone()));
+        let router = Arc::new(Router::new(plugin, args, &Calls::default(), stop.clone()));
         let handle = stop.clone();
         let connector = tower::service_fn(move |_| {
             let (near, far) = tokio::io::duplex(64 * 1024);

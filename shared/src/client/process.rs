@@ -147,13 +147,12 @@ impl PluginProcess {
             _ = self.child.wait() => {}
         }
         drop(controller);
-        let (status, killed) = match tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await {
-            Ok(status) => (status?, false),
-            Err(_) => {
-                self.child.kill().await?;
-                (self.child.wait().await?, true)
-            }
-        };
+        let waited = tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await;
+        let killed = waited.is_err();
+        if killed {
+            self.child.kill().await?;
+        }
+        let status = self.child.wait().await?;
         // The end counts only when nobody holds the plugin's log open any more.
         let _ = (&mut self.stderr).await;
         let _ = (&mut self.stdout).await;

@@ -36,7 +36,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(plugin: Plugin, args: &HostArgs, calls: Calls, stop: StopHandle) -> Self {
+    pub(crate) fn new(plugin: Plugin, args: &HostArgs, calls: &Calls, stop: StopHandle) -> Self {
         let lister = Lister {
             command: std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned(),
             plugins: plugin.names().map(|(kind, name)| (kind, name.to_string())).collect(),
@@ -47,15 +47,15 @@ impl Router {
             go_plugin: Arc::new(GoPlugin { stop: stop.clone() }),
             health: Arc::new(Health { stop }),
             lister: Arc::new(lister),
-            backup_item_actions: Arc::new(kinds.backup_item_actions.counted_by(&calls)),
-            backup_item_actions_v2: Arc::new(kinds.backup_item_actions_v2.counted_by(&calls)),
-            restore_item_actions: Arc::new(kinds.restore_item_actions.counted_by(&calls)),
-            restore_item_actions_v2: Arc::new(kinds.restore_item_actions_v2.counted_by(&calls)),
-            delete_item_actions: Arc::new(kinds.delete_item_actions.counted_by(&calls)),
-            item_block_actions: Arc::new(kinds.item_block_actions.counted_by(&calls)),
-            object_stores: Arc::new(kinds.object_stores.counted_by(&calls)),
-            volume_snapshotters: Arc::new(kinds.volume_snapshotters.counted_by(&calls)),
-            volume_snapshotters_v2: Arc::new(kinds.volume_snapshotters_v2.counted_by(&calls)),
+            backup_item_actions: Arc::new(kinds.backup_item_actions.counted_by(calls)),
+            backup_item_actions_v2: Arc::new(kinds.backup_item_actions_v2.counted_by(calls)),
+            restore_item_actions: Arc::new(kinds.restore_item_actions.counted_by(calls)),
+            restore_item_actions_v2: Arc::new(kinds.restore_item_actions_v2.counted_by(calls)),
+            delete_item_actions: Arc::new(kinds.delete_item_actions.counted_by(calls)),
+            item_block_actions: Arc::new(kinds.item_block_actions.counted_by(calls)),
+            object_stores: Arc::new(kinds.object_stores.counted_by(calls)),
+            volume_snapshotters: Arc::new(kinds.volume_snapshotters.counted_by(calls)),
+            volume_snapshotters_v2: Arc::new(kinds.volume_snapshotters_v2.counted_by(calls)),
         }
     }
 

@@ -130,7 +130,7 @@ impl wire::backup_item_action_server::BackupItemAction for Handlers<dyn BackupIt
             let mut reply = wire::ExecuteResponse { item, additional_items, ..Default::default() };
             match operation {
                 Some((id, _)) if finalizing => {
-                    tracing::debug!(%id, "no operation may start while finalizing")
+                    tracing::debug!(%id, "no operation may start while finalizing");
                 }
                 Some((id, items)) => {
                     reply.operation_id = id.into_string();

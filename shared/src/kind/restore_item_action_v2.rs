@@ -12,13 +12,21 @@ use crate::error::Result;
 use crate::generated::v2 as wire;
 use crate::model::{Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Restore};
 
+#[derive(Debug, Clone, Copy, Default)]
+enum Wait {
+    #[default]
+    No,
+    ServerDefault,
+    AtMost(Duration),
+}
+
 /// What becomes of an item of a restore, whether to wait for its additional items, and the operation that was
 /// started for it.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     changes: Changes,
     operation: Option<OperationId>,
-    wait: Option<Option<Duration>>,
+    wait: Wait,
 }
 
 impl Outcome {
@@ -51,7 +59,8 @@ impl Outcome {
     #[must_use]
     pub fn wait_for_additional_items(mut self, timeout: Option<Duration>) -> Self {
         // Zero on the wire means the server's default, so a zero given here becomes the shortest wait there is.
-        self.wait = Some(timeout.map(|timeout| timeout.max(Duration::from_nanos(1))));
+        self.wait =
+            timeout.map_or(Wait::ServerDefault, |timeout| Wait::AtMost(timeout.max(Duration::from_nanos(1))));
         self
     }
 
@@ -74,16 +83,19 @@ impl Outcome {
 
     fn into_wire(self, came: bytes::Bytes) -> wire::RestoreItemActionExecuteResponse {
         let (item, additional_items, skip_restore) = self.changes.into_wire(came);
-        let timeout = self.wait.flatten().map(|timeout| prost_types::Duration {
-            seconds: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            nanos: timeout.subsec_nanos().cast_signed(),
-        });
+        let timeout = match self.wait {
+            Wait::No | Wait::ServerDefault => None,
+            Wait::AtMost(timeout) => Some(prost_types::Duration {
+                seconds: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+                nanos: timeout.subsec_nanos().cast_signed(),
+            }),
+        };
         wire::RestoreItemActionExecuteResponse {
             item,
             additional_items,
             skip_restore,
             operation_id: self.operation.map(OperationId::into_string).unwrap_or_default(),
-            wait_for_additional_items: self.wait.is_some(),
+            wait_for_additional_items: !matches!(self.wait, Wait::No),
             additional_items_ready_timeout: timeout,
         }
     }

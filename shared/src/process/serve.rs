@@ -54,18 +54,18 @@ fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     stdout.announce(socket.path())?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(plugin, args, &socket))?;
+    runtime.block_on(serve(plugin, &args, &socket))?;
     // A call that blocks its thread must not keep the process.
     runtime.shutdown_background();
     Ok(())
 }
 
-async fn serve(plugin: Plugin, args: HostArgs, socket: &Socket) -> std::io::Result<()> {
+async fn serve(plugin: Plugin, args: &HostArgs, socket: &Socket) -> std::io::Result<()> {
     tracing::debug!(version = plugin.version_line().trim_end(), "plugin started");
     let calls = Calls::default();
     let stop = StopHandle::default();
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
-    let router = Arc::new(Router::new(plugin, &args, calls.clone(), stop.clone()));
+    let router = Arc::new(Router::new(plugin, args, &calls, stop.clone()));
     let stopped = stop.stopped();
     tokio::spawn(stop.clone().watch_process());
 
