@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use orders::live::Orders;
+use orders::{Log, Numbered};
 use tonic::{Code, Response, Status};
 
-use crate::call_log::{CallEnd, CallLog, CallRecord};
-use crate::fault::{Answer, Cut, Fault, FaultStatus, FaultTable, InvalidFault, Verdict};
+use crate::call_log::{CallEnd, CallRecord};
+use crate::fault::{Answer, Cut, Fault, InvalidFault, Verdict};
 use crate::state::{Aliases, Change, Context, Parameters, Place, Refusal, State};
 use crate::store::{Store, StoreError};
 
@@ -28,10 +29,8 @@ pub struct Config {
 pub struct Driver {
     config: Config,
     disk: Mutex<Disk>,
-    faults: Mutex<FaultTable>,
-    /// Tells hanging calls that orders were removed.
-    removals: watch::Sender<()>,
-    log: Mutex<CallLog>,
+    faults: Orders<Fault>,
+    log: Mutex<Log<CallRecord>>,
 }
 
 #[derive(Debug)]
@@ -87,8 +86,7 @@ impl Driver {
         Ok(Arc::new(Self {
             config,
             disk: Mutex::new(Disk { store, state }),
-            faults: Mutex::default(),
-            removals: watch::Sender::new(()),
+            faults: Orders::default(),
             log: Mutex::default(),
         }))
     }
@@ -113,7 +111,7 @@ impl Driver {
         effect: impl FnOnce(&Self, &Verdict) -> Result<T, CallError> + Send + 'static,
     ) -> Result<Response<T>, Status> {
         let aliases = self.aliases(&call);
-        let verdict = lock(&self.faults).judge(call.method, &aliases);
+        let verdict = Verdict::of(&self.faults.hit(|fault| fault.selects(call.method, &aliases)));
         let mut running = Running::begin(self, call, aliases, &verdict);
         let result = self.run(effect, verdict, &mut running.effect).await;
         running.finish(result.as_ref().err());
@@ -143,13 +141,7 @@ impl Driver {
             None => Ok(()),
             Some((_, Answer::Error { code, message })) => Err(Status::new(code.0, message)),
             Some((id, Answer::Hang)) => {
-                let mut removals = self.removals.subscribe();
-                while lock(&self.faults).orders().iter().any(|order| order.fault.id == id) {
-                    // Never an error: the sender lives as long as `self`.
-                    if removals.changed().await.is_err() {
-                        break;
-                    }
-                }
+                self.faults.released(id).await;
                 Ok(())
             }
         }
@@ -214,32 +206,18 @@ impl Driver {
     ///
     /// See [`InvalidFault`].
     pub fn order(&self, fault: Fault) -> Result<String, InvalidFault> {
-        let id = lock(&self.faults).add(fault)?;
-        self.removals.send_replace(());
-        Ok(id)
+        fault.check()?;
+        Ok(self.faults.add(fault))
     }
 
-    /// Removes the order with this id and releases the calls that hang by it. Answers whether there was one.
-    pub fn withdraw(&self, id: &str) -> bool {
-        let removed = lock(&self.faults).remove(id);
-        self.removals.send_replace(());
-        removed
-    }
-
-    /// Removes all orders and releases the calls that hang.
-    pub fn withdraw_all(&self) {
-        lock(&self.faults).clear();
-        self.removals.send_replace(());
-    }
-
-    /// The orders and what became of them.
-    pub fn orders(&self) -> Vec<FaultStatus> {
-        lock(&self.faults).orders().to_vec()
+    /// The orders in force, to look at and to remove.
+    pub fn faults(&self) -> &Orders<Fault> {
+        &self.faults
     }
 
     /// The calls that `wanted` lets through.
-    pub fn calls(&self, wanted: impl Fn(&CallRecord) -> bool) -> Vec<CallRecord> {
-        lock(&self.log).records().filter(|record| wanted(record)).cloned().collect()
+    pub fn calls(&self, wanted: impl Fn(&CallRecord) -> bool) -> Vec<Numbered<CallRecord>> {
+        lock(&self.log).entries().filter(|entry| wanted(entry)).cloned().collect()
     }
 
     /// Forgets all calls.
@@ -260,7 +238,6 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn begin(driver: &'a Driver, call: Call, aliases: Aliases, verdict: &Verdict) -> Self {
         let record = CallRecord {
-            number: 0,
             method: call.method.to_owned(),
             names: aliases.names,
             volumes: aliases.volumes,

@@ -8,19 +8,24 @@
 //! |---|---|
 //! | [`state`] | volumes, snapshots and groups and every rule about them: pure |
 //! | [`fault`] | which ordered faults hit a call, and what they do to it: pure |
-//! | [`store`] | the state directory |
-//! | [`driver`] | one call from its arrival to its answer: fault, effect, log |
+//! | `store` | the state directory |
+//! | `driver` | one call from its arrival to its answer: fault, effect, log |
 //! | [`control`] | orders and observations over HTTP and JSON |
 
 pub mod call_log;
 pub mod code;
 pub mod control;
+#[cfg(feature = "server")]
 pub mod driver;
 pub mod fault;
+#[cfg(feature = "server")]
 mod mount;
+#[cfg(feature = "server")]
 pub mod rpc;
+#[cfg(feature = "server")]
 pub mod server;
 pub mod state;
+#[cfg(feature = "server")]
 pub mod store;
 
 /// The messages and services of the CSI protocol.

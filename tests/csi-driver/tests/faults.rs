@@ -115,7 +115,7 @@ async fn a_caller_that_goes_away_is_in_the_log() {
         }
     }
     let call = driver.wait_for_call("CreateSnapshot", |call| call.end.is_some()).await;
-    let end = call.end.expect("ended");
+    let end = call.record.end.expect("ended");
     assert_eq!((end.code, end.effect), (Code(Grpc::Cancelled), true));
 }
 
@@ -165,7 +165,7 @@ async fn orders_show_their_hits_and_senseless_ones_are_refused() {
     driver.volume("v").await;
     driver.create_volume("w", None).await.expect_err("ordered");
     let order = &control.faults().await.expect("faults")[0];
-    assert_eq!((&*order.fault.id, order.selected, order.hits), ("x", 2, 1));
+    assert_eq!((&*order.order.id, order.selected, order.hits), ("x", 2, 1));
 
     let refused = control.order(&Fault::on("CreateVolume")).await.expect_err("orders nothing");
     assert!(refused.to_string().contains("fault orders nothing"), "{refused}");

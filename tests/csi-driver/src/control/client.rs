@@ -1,36 +1,18 @@
 //! A test's side of the control API.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, StatusCode};
-use serde::de::DeserializeOwned;
+use orders::Ordered;
+use orders::client::{Client as Http, ControlError};
 
 use super::{
-    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Ordered, Problem, SnapshotView, Volume,
+    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Numbered, SnapshotView, Volume,
 };
 
 /// Orders faults and asks what the driver did.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: reqwest::Client,
-    base: String,
-}
-
-/// The control API did not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// No answer, or one that is not of this API.
-    #[error("control API of the csi driver can't be reached: {0}")]
-    Http(#[from] reqwest::Error),
-    /// The driver refused.
-    #[error("csi driver refused a request to its control API with {status}: {error}")]
-    Refused {
-        /// The HTTP status.
-        status: StatusCode,
-        /// The driver's words.
-        error: String,
-    },
+    http: Http,
 }
 
 impl Client {
@@ -40,9 +22,7 @@ impl Client {
     ///
     /// When the HTTP client can't be set up.
     pub fn new(address: SocketAddr) -> Result<Self, ControlError> {
-        // A call to loopback that takes longer means that the driver is gone.
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build()?;
-        Ok(Self { http, base: format!("http://{address}") })
+        Ok(Self { http: Http::new(address)? })
     }
 
     /// Whether the driver serves.
@@ -51,7 +31,7 @@ impl Client {
     ///
     /// When it does not.
     pub async fn health(&self) -> Result<(), ControlError> {
-        self.tell(Method::GET, "/health").await
+        self.http.check("/health").await
     }
 
     /// The volumes.
@@ -60,7 +40,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn volumes(&self) -> Result<Vec<Volume>, ControlError> {
-        self.ask("/volumes").await
+        self.http.get("/volumes", &()).await
     }
 
     /// The snapshots, those of groups too.
@@ -69,7 +49,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn snapshots(&self) -> Result<Vec<SnapshotView>, ControlError> {
-        self.ask("/snapshots").await
+        self.http.get("/snapshots", &()).await
     }
 
     /// The group snapshots.
@@ -78,7 +58,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn groups(&self) -> Result<Vec<Group>, ControlError> {
-        self.ask("/groups").await
+        self.http.get("/groups", &()).await
     }
 
     /// Orders when a snapshot is ready, counted from now.
@@ -87,8 +67,7 @@ impl Client {
     ///
     /// When there is no such snapshot or the driver can't be reached.
     pub async fn set_readiness(&self, snapshot_id: &str, delay: Delay) -> Result<(), ControlError> {
-        let request = self.request(Method::PUT, &format!("/snapshots/{snapshot_id}/ready"));
-        send(request.json(&delay)).await.map(drop)
+        self.http.put(&format!("/snapshots/{snapshot_id}/ready"), &delay).await
     }
 
     /// How many objects were created and deleted.
@@ -97,7 +76,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn counters(&self) -> Result<Counters, ControlError> {
-        self.ask("/counters").await
+        self.http.get("/counters", &()).await
     }
 
     /// Sets the counters to zero.
@@ -106,7 +85,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn reset_counters(&self) -> Result<(), ControlError> {
-        self.tell(Method::DELETE, "/counters").await
+        self.http.delete("/counters").await
     }
 
     /// Adds an order and answers its id.
@@ -115,8 +94,7 @@ impl Client {
     ///
     /// When it makes no sense or the driver can't be reached.
     pub async fn order(&self, fault: &Fault) -> Result<String, ControlError> {
-        let answer = send(self.request(Method::POST, "/faults").json(fault)).await?;
-        Ok(answer.json::<Ordered>().await?.id)
+        Ok(self.http.post::<Ordered>("/faults", fault).await?.id)
     }
 
     /// The orders and what became of them.
@@ -125,7 +103,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn faults(&self) -> Result<Vec<FaultStatus>, ControlError> {
-        self.ask("/faults").await
+        self.http.get("/faults", &()).await
     }
 
     /// Removes an order; calls that hang by it go on.
@@ -134,7 +112,7 @@ impl Client {
     ///
     /// When there is no such order or the driver can't be reached.
     pub async fn withdraw(&self, id: &str) -> Result<(), ControlError> {
-        self.tell(Method::DELETE, &format!("/faults/{id}")).await
+        self.http.delete(&format!("/faults/{id}")).await
     }
 
     /// Removes all orders; calls that hang go on.
@@ -143,7 +121,7 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn withdraw_all(&self) -> Result<(), ControlError> {
-        self.tell(Method::DELETE, "/faults").await
+        self.http.delete("/faults").await
     }
 
     /// The calls of all methods, in the order of their arrival.
@@ -151,8 +129,8 @@ impl Client {
     /// # Errors
     ///
     /// When the driver can't be reached.
-    pub async fn calls(&self) -> Result<Vec<CallRecord>, ControlError> {
-        self.ask("/calls").await
+    pub async fn calls(&self) -> Result<Vec<Numbered<CallRecord>>, ControlError> {
+        self.http.get("/calls", &()).await
     }
 
     /// The calls of one method, in the order of their arrival.
@@ -160,9 +138,9 @@ impl Client {
     /// # Errors
     ///
     /// When the driver can't be reached.
-    pub async fn calls_of(&self, method: &str) -> Result<Vec<CallRecord>, ControlError> {
+    pub async fn calls_of(&self, method: &str) -> Result<Vec<Numbered<CallRecord>>, ControlError> {
         let query = CallQuery { method: Some(method.to_owned()) };
-        read(send(self.request(Method::GET, "/calls").query(&query)).await?).await
+        self.http.get("/calls", &query).await
     }
 
     /// Empties the call log.
@@ -171,33 +149,6 @@ impl Client {
     ///
     /// When the driver can't be reached.
     pub async fn forget_calls(&self) -> Result<(), ControlError> {
-        self.tell(Method::DELETE, "/calls").await
+        self.http.delete("/calls").await
     }
-
-    async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, ControlError> {
-        read(send(self.request(Method::GET, path)).await?).await
-    }
-
-    async fn tell(&self, method: Method, path: &str) -> Result<(), ControlError> {
-        send(self.request(method, path)).await.map(drop)
-    }
-
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base))
-    }
-}
-
-async fn send(request: RequestBuilder) -> Result<reqwest::Response, ControlError> {
-    let answer = request.send().await?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    let text = answer.text().await?;
-    let error = serde_json::from_str(&text).map_or(text, |problem: Problem| problem.error);
-    Err(ControlError::Refused { status, error })
-}
-
-async fn read<T: DeserializeOwned>(answer: reqwest::Response) -> Result<T, ControlError> {
-    Ok(answer.json().await?)
 }

@@ -9,17 +9,21 @@
 //! | `GET /faults` | the orders: [`FaultStatus`] |
 //! | `POST /faults` with a [`Fault`] | [`Ordered`] |
 //! | `DELETE /faults`, `DELETE /faults/{id}` | 204; hanging calls go on |
-//! | `GET /calls`, `GET /calls?method=CreateSnapshot` | the call log: [`CallRecord`] |
+//! | `GET /calls`, `GET /calls?method=CreateSnapshot` | the call log: [`Numbered`] [`CallRecord`]s |
 //! | `DELETE /calls` | 204; the log is empty |
 //!
 //! A request that makes no sense gets a 4xx and a [`Problem`].
 
 mod client;
+#[cfg(feature = "server")]
 mod server;
 
+pub use orders::client::ControlError;
+pub use orders::{Numbered, Ordered, Problem};
 use serde::{Deserialize, Serialize};
 
-pub use self::client::{Client, ControlError};
+pub use self::client::Client;
+#[cfg(feature = "server")]
 pub use self::server::router;
 pub use crate::call_log::{CallEnd, CallRecord};
 pub use crate::code::Code;
@@ -34,20 +38,6 @@ pub struct SnapshotView {
     pub snapshot: Snapshot,
     /// What it would report to a sidecar.
     pub ready_to_use: bool,
-}
-
-/// The answer to a new order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ordered {
-    /// The order's id.
-    pub id: String,
-}
-
-/// Why a request was not granted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// A sentence.
-    pub error: String,
 }
 
 /// The calls that are asked for.

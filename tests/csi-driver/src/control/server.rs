@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use axum::{Json, Router};
 use jiff::Timestamp;
+use orders::server::Refused;
 
 use super::{
-    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Ordered, Problem, SnapshotView, Volume,
+    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Numbered, Ordered, SnapshotView,
+    Volume,
 };
 use crate::driver::{CallError, Driver};
 use crate::state::Change;
@@ -33,28 +34,11 @@ pub fn router(driver: Arc<Driver>) -> Router {
         .with_state(driver)
 }
 
-/// A refused request.
-struct Refused(StatusCode, String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(Problem { error: self.1 })).into_response()
-    }
-}
-
-impl From<JsonRejection> for Refused {
-    fn from(rejection: JsonRejection) -> Self {
-        Self(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<CallError> for Refused {
-    fn from(error: CallError) -> Self {
-        let status = match &error {
-            CallError::Refused(_) => StatusCode::NOT_FOUND,
-            CallError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self(status, error.to_string())
+/// What the state refuses here is an id that it does not know.
+fn refused(error: &CallError) -> Refused {
+    match error {
+        CallError::Refused(_) => Refused::not_found(error),
+        CallError::Store(_) => Refused::failed(error),
     }
 }
 
@@ -81,10 +65,11 @@ async fn set_readiness(
     delay: Result<Json<Delay>, JsonRejection>,
 ) -> Result<StatusCode, Refused> {
     let Json(delay) = delay?;
-    driver.transition(|state, context| {
+    let set = driver.transition(|state, context| {
         state.set_readiness(&id, delay.from(context.now))?;
         Ok(Change { reply: (), work: Vec::new() })
-    })?;
+    });
+    set.map_err(|error| refused(&error))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -93,15 +78,16 @@ async fn counters(State(driver): Shared) -> Json<Counters> {
 }
 
 async fn reset_counters(State(driver): Shared) -> Result<StatusCode, Refused> {
-    driver.transition(|state, _| {
+    let reset = driver.transition(|state, _| {
         state.counters = Counters::default();
         Ok(Change { reply: (), work: Vec::new() })
-    })?;
+    });
+    reset.map_err(|error| refused(&error))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn faults(State(driver): Shared) -> Json<Vec<FaultStatus>> {
-    Json(driver.orders())
+    Json(driver.faults().list())
 }
 
 async fn order(
@@ -109,25 +95,23 @@ async fn order(
     fault: Result<Json<Fault>, JsonRejection>,
 ) -> Result<Json<Ordered>, Refused> {
     let Json(fault) = fault?;
-    let id = driver
-        .order(fault)
-        .map_err(|invalid| Refused(StatusCode::UNPROCESSABLE_ENTITY, invalid.to_string()))?;
+    let id = driver.order(fault).map_err(|invalid| Refused::senseless(&invalid))?;
     Ok(Json(Ordered { id }))
 }
 
 async fn withdraw(State(driver): Shared, Path(id): Path<String>) -> Result<StatusCode, Refused> {
-    if driver.withdraw(&id) {
+    if driver.faults().remove(&id) {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Refused(StatusCode::NOT_FOUND, format!("fault {id} does not exist")))
+    Err(Refused::not_found(&format!("fault {id} does not exist")))
 }
 
 async fn withdraw_all(State(driver): Shared) -> StatusCode {
-    driver.withdraw_all();
+    driver.faults().clear();
     StatusCode::NO_CONTENT
 }
 
-async fn calls(State(driver): Shared, Query(query): Query<CallQuery>) -> Json<Vec<CallRecord>> {
+async fn calls(State(driver): Shared, Query(query): Query<CallQuery>) -> Json<Vec<Numbered<CallRecord>>> {
     let wanted = |record: &CallRecord| query.method.as_ref().is_none_or(|method| record.method == *method);
     Json(driver.calls(wanted))
 }

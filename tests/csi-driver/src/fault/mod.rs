@@ -1,7 +1,12 @@
-//! Ordered faults. No I/O, no clock.
+//! Ordered faults: which calls they select and what they do to them. No I/O, no clock.
 
 mod order;
-mod table;
+mod verdict;
 
-pub use self::order::{Answer, Cut, Delay, Failure, Fault, InvalidFault};
-pub use self::table::{FaultStatus, FaultTable, Verdict};
+pub use orders::Cut;
+
+pub use self::order::{Answer, Delay, Failure, Fault, InvalidFault};
+pub use self::verdict::Verdict;
+
+/// An order and what became of it.
+pub type FaultStatus = orders::OrderStatus<Fault>;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use orders::{Cut, Order, Pattern, millis};
 use serde::{Deserialize, Serialize};
-use wildmatch::WildMatch;
 
 use crate::code::Code;
 use crate::state::{Aliases, Readiness};
@@ -29,14 +29,14 @@ pub struct Fault {
     #[serde(default)]
     pub id: String,
     /// Pattern of the method, e.g. `CreateSnapshot` or `*Snapshot`; `*` and `?` are wild.
-    pub method: String,
+    pub method: Pattern,
     /// Pattern of a name of the object: its id, its name, or the `namespace/name` of the `VolumeSnapshot` or
     /// claim where the sidecar runs with `--extra-create-metadata`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    pub name: Option<Pattern>,
     /// Pattern of a name of the volume, as above: the source of a snapshot, or the volume itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume: Option<String>,
+    pub volume: Option<Pattern>,
     /// So many selected calls pass untouched first.
     #[serde(default)]
     pub skip: u64,
@@ -83,17 +83,6 @@ pub enum Answer {
     Hang,
 }
 
-/// Where a call is cut off.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cut {
-    /// Nothing was done.
-    #[default]
-    BeforeEffect,
-    /// All was done, and the caller doesn't learn it.
-    AfterEffect,
-}
-
 /// How long after its creation a snapshot is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,7 +112,7 @@ pub enum InvalidFault {
 
 impl Fault {
     /// An order for all calls whose method matches the pattern.
-    pub fn on(method: impl Into<String>) -> Self {
+    pub fn on(method: impl Into<Pattern>) -> Self {
         Self { method: method.into(), ..Self::default() }
     }
 
@@ -135,13 +124,13 @@ impl Fault {
 
     /// Selects by the object's names.
     #[must_use]
-    pub fn name(self, pattern: impl Into<String>) -> Self {
+    pub fn name(self, pattern: impl Into<Pattern>) -> Self {
         Self { name: Some(pattern.into()), ..self }
     }
 
     /// Selects by the volume's names.
     #[must_use]
-    pub fn volume(self, pattern: impl Into<String>) -> Self {
+    pub fn volume(self, pattern: impl Into<Pattern>) -> Self {
         Self { volume: Some(pattern.into()), ..self }
     }
 
@@ -212,7 +201,7 @@ impl Fault {
     ///
     /// See [`InvalidFault`].
     pub fn check(&self) -> Result<(), InvalidFault> {
-        if self.method.is_empty() {
+        if self.method.as_str().is_empty() {
             return Err(InvalidFault::Method);
         }
         if let Some(Failure { answer: Answer::Error { code: Code(tonic::Code::Ok), .. }, .. }) = self.failure
@@ -229,21 +218,31 @@ impl Fault {
         Ok(())
     }
 
-    pub(super) fn selects(&self, method: &str, aliases: &Aliases) -> bool {
-        let any = |pattern: &Option<String>, names: &[String]| {
-            pattern.as_ref().is_none_or(|pattern| {
-                let pattern = WildMatch::new(pattern);
-                names.iter().any(|name| pattern.matches(name))
-            })
+    /// Whether it is for a call of this method about these objects.
+    pub fn selects(&self, method: &str, aliases: &Aliases) -> bool {
+        let any = |pattern: &Option<Pattern>, names: &[String]| {
+            Pattern::any(pattern.as_ref(), names.iter().map(String::as_str))
         };
-        WildMatch::new(&self.method).matches(method)
-            && any(&self.name, &aliases.names)
-            && any(&self.volume, &aliases.volumes)
+        self.method.matches(method) && any(&self.name, &aliases.names) && any(&self.volume, &aliases.volumes)
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+impl Order for Fault {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn set_id(&mut self, id: String) {
+        self.id = id;
+    }
+
+    fn skip(&self) -> u64 {
+        self.skip
+    }
+
+    fn times(&self) -> Option<u64> {
+        self.times
+    }
 }
 
 impl Delay {
@@ -264,6 +263,41 @@ mod tests {
     use tonic::Code as Grpc;
 
     use super::*;
+
+    fn aliases(names: &[&str], volumes: &[&str]) -> Aliases {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Aliases { names: owned(names), volumes: owned(volumes) }
+    }
+
+    #[test]
+    fn orders_select_by_method_name_and_volume() {
+        let call = aliases(&["snap-1", "snapshot-x"], &["vol-1", "app/slow-1"]);
+        for (fault, hit) in [
+            (Fault::on("CreateSnapshot"), true),
+            (Fault::on("*Snapshot"), true),
+            (Fault::on("*"), true),
+            (Fault::on("DeleteSnapshot"), false),
+            (Fault::on("*").name("snapshot-*"), true),
+            (Fault::on("*").name("app/slow-1"), false),
+            (Fault::on("*").volume("app/slow-?"), true),
+            (Fault::on("*").volume("app/fast-*"), false),
+            (Fault::on("*").name("snap-1").volume("vol-2"), false),
+        ] {
+            assert_eq!(fault.selects("CreateSnapshot", &call), hit, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn senseless_orders_are_refused() {
+        for (fault, refusal) in [
+            (Fault::on("").hang(), InvalidFault::Method),
+            (Fault::on("*").error(Grpc::Ok, ""), InvalidFault::Code),
+            (Fault::on("*").size(-1), InvalidFault::Size(-1)),
+            (Fault::on("*").times(3), InvalidFault::Nothing),
+        ] {
+            assert_eq!(fault.check(), Err(refusal));
+        }
+    }
 
     #[test]
     fn readiness_is_counted_from_the_creation() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csi_driver::control::{CallRecord, Client};
+use csi_driver::control::{CallRecord, Client, Numbered};
 use csi_driver::csi::controller_client::ControllerClient;
 use csi_driver::csi::group_controller_client::GroupControllerClient;
 use csi_driver::csi::identity_client::IdentityClient;
@@ -115,7 +115,7 @@ impl Harness {
         &self,
         method: &str,
         wanted: impl Fn(&CallRecord) -> bool,
-    ) -> CallRecord {
+    ) -> Numbered<CallRecord> {
         let search = async {
             loop {
                 let calls = self.control.calls_of(method).await.expect("calls");
