@@ -20,7 +20,7 @@ impl Application {
     /// Creates the namespace and waits until the provisioner has bound all claims `data-0`, `data-1`, ….
     pub(crate) async fn create(cluster: &Cluster, namespace: &str, claims: usize) -> Result<Self> {
         cluster.create(NAMESPACE, "", json!({"metadata": {"name": namespace}})).await?;
-        let settings = json!({"metadata": {"name": "settings"}, "data": {"colour": "blue"}});
+        let settings = json!({"metadata": {"name": "settings", "labels": {"stock": "settings"}}, "data": {"colour": "blue"}});
         cluster.create(CONFIG_MAP, namespace, settings).await?;
         let claims: Vec<String> = (0..claims).map(|number| format!("data-{number}")).collect();
         for claim in &claims {

@@ -132,9 +132,12 @@ impl Backup {
         self.bucket.json(&self.key("-resource-list.json.gz")).await
     }
 
-    /// Warnings and errors by namespace, as `velero backup describe` shows them.
-    pub(crate) async fn results(&self) -> Result<Value> {
-        self.bucket.json(&self.key("-results.gz")).await
+    /// All error texts of the results, of whatever section.
+    pub(crate) async fn error_texts(&self) -> Result<Vec<String>> {
+        let results = self.bucket.json(&self.key("-results.gz")).await?;
+        let mut texts = Vec::new();
+        collect_texts(&results["errors"], &mut texts);
+        Ok(texts)
     }
 
     /// One object as it was archived: `path` is `RESOURCE.GROUP/namespaces/NAMESPACE/NAME` or `RESOURCE.GROUP/cluster/NAME`.
@@ -194,6 +197,15 @@ impl Backup {
 
     fn key(&self, suffix: &str) -> String {
         format!("backups/{0}/{0}{suffix}", self.name)
+    }
+}
+
+fn collect_texts(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::String(text) => into.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| collect_texts(value, into)),
+        Value::Object(fields) => fields.values().for_each(|value| collect_texts(value, into)),
+        _ => {}
     }
 }
 

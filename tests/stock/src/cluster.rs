@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -17,7 +17,6 @@ pub(crate) const NAMESPACE: Kind = Kind("", "v1", "Namespace", "namespaces");
 pub(crate) const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap", "configmaps");
 pub(crate) const SECRET: Kind = Kind("", "v1", "Secret", "secrets");
 pub(crate) const CLAIM: Kind = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
-pub(crate) const VOLUME: Kind = Kind("", "v1", "PersistentVolume", "persistentvolumes");
 pub(crate) const SERVICE_ACCOUNT: Kind = Kind("", "v1", "ServiceAccount", "serviceaccounts");
 pub(crate) const DEPLOYMENT: Kind = Kind("apps", "v1", "Deployment", "deployments");
 pub(crate) const STORAGE_CLASS: Kind = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses");
@@ -28,7 +27,6 @@ pub(crate) const SNAPSHOT_CONTENT: Kind =
 pub(crate) const SNAPSHOT_CLASS: Kind =
     Kind("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass", "volumesnapshotclasses");
 pub(crate) const BACKUP: Kind = Kind("velero.io", "v1", "Backup", "backups");
-pub(crate) const RESTORE: Kind = Kind("velero.io", "v1", "Restore", "restores");
 pub(crate) const DELETE_REQUEST: Kind =
     Kind("velero.io", "v1", "DeleteBackupRequest", "deletebackuprequests");
 pub(crate) const STORAGE_LOCATION: Kind =
@@ -87,18 +85,6 @@ impl Cluster {
             .unwrap_or_default();
         let created = self.api(kind, namespace).create(&PostParams::default(), &object).await;
         json(created.with_context(|| told("create", kind, namespace, &name))?)
-    }
-
-    pub(crate) async fn patch(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        change: &Value,
-    ) -> Result<Value> {
-        let patched =
-            self.api(kind, namespace).patch(name, &PatchParams::default(), &Patch::Merge(change)).await;
-        json(patched.with_context(|| told("patch", kind, namespace, name))?)
     }
 
     /// Asks for the deletion; an object that is gone already is no error.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::build::Programs;
+use crate::build::{Plugin, Programs};
 
 use crate::components::driver;
 use crate::components::velero::Server;
@@ -20,7 +20,7 @@ use crate::process::Launcher;
 use crate::report::{self, Outcome, Verdict};
 use crate::sandbox::Sandbox;
 use crate::scenarios::{self, Scenario};
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use crate::stack::Stack;
 use crate::tools;
 
@@ -118,7 +118,7 @@ async fn run_all(job: &Job, names: &[String]) -> Result<ExitCode> {
 async fn start(job: &Job, number: usize, screen: &Screen) -> Result<Stack> {
     screen.line(&format!("stack {number}"), &format!("starting for Velero {}", job.minor));
     let folder = job.folder.join(format!("stack-{number}"));
-    Stack::start(job.minor, job.programs.clone(), job.sandbox, &folder, screen).await
+    Stack::start(job.programs.clone(), job.sandbox, &folder, screen).await
 }
 
 async fn scenario_on(stack: &mut Stack, scenario: &Scenario, screen: &Screen) -> Result<String> {
@@ -132,11 +132,14 @@ async fn up(job: &Job, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode
     let screen = Screen::new();
     let mut stack = start(job, 1, &screen).await?;
     let mut server = Server { enable_csi, ..Server::default() };
-    server.plugins = job.programs.plugins.iter().map(|plugin| plugin.path.clone()).collect();
-    server.plugins.extend_from_slice(plugins);
+    server.plugins.clone_from(&job.programs.ours.plugins);
+    for path in plugins {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        server.plugins.push(Plugin { name, path: path.clone() });
+    }
     stack.start_server(server).await?;
     let tools = tools::folder(&job.folder);
-    screen.print(&format!(
+    screen::print(&format!(
         "\nVelero {} is up. Ctrl-C ends it.\n\n  {t}/kubectl get backups\n  {t}/velero backup create b1 --include-namespaces default\n  \
          {t}/enter COMMAND…    any command in the sandbox\n\n  kubeconfig  {}\n  logs        {}\n",
         job.minor,

@@ -2,7 +2,6 @@
 //!
 //! The process that the user starts builds what is missing and then runs itself again in a sandbox, once per server:
 //! that second process holds the stack, and nothing outlives it.
-#![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod application;
 mod backup;
@@ -37,12 +36,12 @@ fn main() -> ExitCode {
         None => outside::run(&cli.run),
         Some(Command::Run { options }) => outside::run(&options),
         Some(Command::Build { servers }) => outside::build(&servers),
-        Some(Command::Up { velero, enable_csi, plugin }) => outside::up(velero, enable_csi, plugin),
+        Some(Command::Up { velero, enable_csi, plugin }) => outside::up(velero, enable_csi, &plugin),
         Some(Command::Sanity) => outside::sanity(),
         Some(Command::Inside { job }) => inside::run(&job),
         Some(Command::List) => {
             for scenario in scenarios::ALL {
-                println!("{:<28} {}", scenario.name, scenario.shows);
+                screen::print(&format!("{:<26} {}", scenario.name, scenario.shows));
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -2,24 +2,27 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::build::{self, Cache};
+use crate::build::{self, Cache, Ours};
 use crate::cli::{RunOptions, Servers};
 use crate::inside::{Job, Task};
 use crate::minor::Minor;
 use crate::report::{self, Outcome, Verdict};
 use crate::sandbox::Sandbox;
 use crate::scenarios;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use crate::tools;
 
 pub(crate) fn build(servers: &Servers) -> Result<ExitCode> {
     let (cache, screen) = (Cache::from_environment()?, Screen::new());
-    for minor in servers.minors() {
-        build::programs(&cache, minor, &screen)?;
+    let minors = servers.minors();
+    build::check_tools(&cache, &minors)?;
+    let ours = Ours::build(&screen)?;
+    for minor in minors {
+        build::programs(&cache, minor, &ours, &screen)?;
         screen.line(&format!("velero {minor}"), "built");
     }
     Ok(ExitCode::SUCCESS)
@@ -32,15 +35,22 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         screen
             .line("sandbox", "no namespaces allowed here: using free ports on loopback, one stack at a time");
     }
+    let mut minors = options.servers.minors();
     let mut outcomes = Vec::new();
-    let mut kept = Vec::new();
-    for minor in options.servers.minors() {
-        if options.cached_only && !build::is_cached(&cache, minor)? {
+    if options.cached_only {
+        let (cached, others): (Vec<_>, Vec<_>) =
+            minors.into_iter().partition(|minor| build::is_cached(&cache, *minor).unwrap_or(false));
+        for minor in others {
             screen.line(&format!("velero {minor}"), "skipped: not built before");
             outcomes.extend(names.iter().map(|name| skipped(name, minor)));
-            continue;
         }
-        let programs = build::programs(&cache, minor, &screen)?;
+        minors = cached;
+    }
+    build::check_tools(&cache, &minors)?;
+    let ours = Ours::build(&screen)?;
+    let mut kept = Vec::new();
+    for minor in minors {
+        let programs = build::programs(&cache, minor, &ours, &screen)?;
         let folder = run_folder(minor)?;
         let task = Task::Scenarios { names: names.clone() };
         let job = Job { minor, programs, sandbox, folder: folder.clone(), task };
@@ -61,18 +71,20 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             break;
         }
     }
-    screen.print(&format!("\n{}", report::table(&outcomes)));
+    screen::print(&format!("\n{}", report::table(&outcomes)));
     for folder in kept {
-        screen.print(&format!("kept: {}", folder.display()));
+        screen::print(&format!("kept: {}", folder.display()));
     }
     let passed = outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed)
         && outcomes.iter().any(|outcome| outcome.verdict == Verdict::Passed);
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: Vec<PathBuf>) -> Result<ExitCode> {
+pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
     let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
-    let programs = build::programs(&cache, minor, &screen)?;
+    build::check_tools(&cache, &[minor])?;
+    let ours = Ours::build(&screen)?;
+    let programs = build::programs(&cache, minor, &ours, &screen)?;
     let folder = run_folder(minor)?;
     let plugins =
         plugins.iter().map(fs::canonicalize).collect::<Result<_, _>>().context("no such plugin binary")?;
@@ -83,7 +95,7 @@ pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: Vec<PathBuf>) -> Resul
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    screen.print(&format!("kept: {}", folder.display()));
+    screen::print(&format!("kept: {}", folder.display()));
     Ok(ExitCode::FAILURE)
 }
 
@@ -105,7 +117,7 @@ fn send(job: &Job) -> Result<ExitStatus> {
     let this = std::env::current_exe().context("cannot find this program's own file")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut command: tokio::process::Command = Command::from(job.sandbox.command(&this)).into();
+        let mut command: tokio::process::Command = job.sandbox.command(&this).into();
         let mut child = command.arg("inside").arg(&file).spawn().context("cannot start the sandbox")?;
         if let (Task::Up { .. }, Some(pid)) = (&job.task, child.id()) {
             tools::write(job, pid).await?;

@@ -117,7 +117,7 @@ impl Process {
         let text =
             fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(8)..].iter().map(|line| format!("  {line}\n")).collect()
+        format!("  {}", lines[lines.len().saturating_sub(8)..].join("\n  "))
     }
 
     /// Asks the process alone to end, as a supervisor does, and waits; after `grace` the whole group is killed.

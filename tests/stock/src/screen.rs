@@ -16,15 +16,16 @@ impl Screen {
 
     pub(crate) fn line(&self, what: &str, state: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
-        self.print(&format!("{seconds:7.1}  {what:<24} {state}"));
+        print(&format!("{seconds:7.1}  {what:<24} {state}"));
     }
 
     pub(crate) fn ready(&self, what: &str, after: Duration) {
         self.line(what, &format!("ready after {:.1} s", after.as_secs_f64()));
     }
+}
 
-    pub(crate) fn print(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        drop(writeln!(out, "{text}"));
-    }
+/// One line, or several, on standard output.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    drop(writeln!(out, "{text}"));
 }

@@ -39,9 +39,11 @@ impl ServerLog {
         Ok(lines)
     }
 
-    /// Whether some line holds the text.
-    pub(crate) fn says(&self, words: &str) -> Result<bool> {
-        Ok(self.lines()?.iter().any(|line| line.message.contains(words)))
+    /// The lines that hold the text.
+    pub(crate) fn saying(&self, words: &str) -> Result<Vec<Line>> {
+        let mut lines = self.lines()?;
+        lines.retain(|line| line.message.contains(words));
+        Ok(lines)
     }
 }
 
@@ -61,8 +63,10 @@ fn parse(raw: &str) -> Line {
     let field = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let file_name = |path: &str| Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
     let mut message = field("msg").to_owned();
-    if !field("error").is_empty() {
-        message = format!("{message}: {}", field("error"));
+    for cause in ["error", "error.message"].map(field) {
+        if !cause.is_empty() {
+            message = format!("{message}: {cause}");
+        }
     }
     Line { level: field("level").to_owned(), message, plugin: file_name(field("cmd")), raw: raw.to_owned() }
 }
@@ -83,6 +87,7 @@ mod tests {
                 true,
             ),
             (r#"{"level":"error","msg":"oh","error":"no","cmd":"/p/x"}"#, "error", "oh: no", Some("x"), true),
+            (r#"{"level":"error","msg":"oh","error.message":"no"}"#, "error", "oh: no", None, true),
             ("panic: runtime error", "text", "panic: runtime error", None, false),
             (
                 r#"{"level":"error","msg":"error encountered while scanning stdout","error":"read |0: file already closed"}"#,

@@ -9,7 +9,7 @@ use tokio::try_join;
 
 use crate::application::Application;
 use crate::backup::Backup;
-use crate::build::Programs;
+use crate::build::{Plugin, Programs};
 use crate::cluster::Cluster;
 use crate::components::api_server::{self, Access};
 use crate::components::bucket::{self, Bucket};
@@ -17,7 +17,6 @@ use crate::components::driver::{self, Driver};
 use crate::components::snapshots::{self, Snapshots};
 use crate::components::velero::{self, Server, Velero};
 use crate::components::{controllers, crds, etcd, storage};
-use crate::minor::Minor;
 use crate::ports::Ports;
 use crate::process::{Launcher, Process};
 use crate::sandbox::Sandbox;
@@ -26,7 +25,6 @@ use crate::server_log::ServerLog;
 
 /// Kubernetes, storage and bucket, and at most one Velero server on them.
 pub(crate) struct Stack {
-    pub(crate) minor: Minor,
     pub(crate) cluster: Cluster,
     pub(crate) bucket: Bucket,
     pub(crate) driver: Driver,
@@ -51,7 +49,6 @@ impl Stack {
     /// # Errors
     /// When a component ends or is not ready in time; what was started is ended again.
     pub(crate) async fn start(
-        minor: Minor,
         programs: Programs,
         sandbox: Sandbox,
         folder: &Path,
@@ -80,12 +77,11 @@ impl Stack {
         let ((etcd, api_server, cluster, controllers), (moto, bucket), driver) = try_join!(
             control_plane,
             bucket::start(&launcher, &programs.moto_server, ports),
-            driver::start(&launcher, &programs.csi_driver, folder, ports),
+            driver::start(&launcher, &programs.ours.csi_driver, folder, ports),
         )?;
         let snapshots = snapshots::start(&launcher, &programs, &access, &driver.socket).await?;
         velero::install(&cluster, &bucket, folder).await?;
         Ok(Self {
-            minor,
             cluster,
             bucket,
             driver,
@@ -104,10 +100,15 @@ impl Stack {
         })
     }
 
-    /// The binary of a plugin of ours.
-    pub(crate) fn plugin(&self, name: &str) -> Result<PathBuf> {
-        let found = self.programs.plugins.iter().find(|plugin| plugin.name == name);
-        Ok(found.with_context(|| format!("no plugin binary is called {name}"))?.path.clone())
+    /// A plugin of ours.
+    pub(crate) fn plugin(&self, name: &str) -> Result<Plugin> {
+        let found = self.programs.ours.plugins.iter().find(|plugin| plugin.name == name);
+        Ok(found.with_context(|| format!("no plugin binary is called {name}"))?.clone())
+    }
+
+    /// The plugin that breaks the protocol as told.
+    pub(crate) fn misbehaving(&self, behaviour: &str) -> Plugin {
+        Plugin { name: behaviour.to_owned(), path: self.programs.ours.misbehave.clone() }
     }
 
     /// Where each component writes its output.
@@ -158,6 +159,21 @@ impl Stack {
     /// The running server's log.
     pub(crate) fn server_log(&self) -> Result<&ServerLog> {
         self.velero.as_ref().map(|(_, velero)| &velero.log).context("no server runs")
+    }
+
+    /// How many processes of the plugin run, on this stack's servers that are or were.
+    pub(crate) fn plugin_processes(&self, name: &str) -> Result<usize> {
+        let mut count = 0;
+        for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
+            // A process may end while it is looked at.
+            let Ok(command) = std::fs::read(entry?.path().join("cmdline")) else { continue };
+            let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+            let program = PathBuf::from(String::from_utf8_lossy(program).into_owned());
+            if program.starts_with(&self.folder) && program.file_name().is_some_and(|file| file == name) {
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     pub(crate) async fn application(&self, namespace: &str, claims: usize) -> Result<Application> {

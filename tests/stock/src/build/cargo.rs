@@ -8,27 +8,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::screen::Screen;
 
-/// A plugin binary of ours that a scenario can ask for by name.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A plugin binary and the file name by which a server gets to see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plugin {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
 /// Name and cargo arguments of each plugin under test.
-const PLUGINS: &[(&str, &[&str])] = &[];
+const PLUGINS: &[(&str, &[&str])] = &[("csi-actions", &["dist", "--package", "csi-actions"])];
+
+/// Our own binaries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ours {
+    pub(crate) csi_driver: PathBuf,
+    /// The plugin that breaks the protocol in the way that its file name says.
+    pub(crate) misbehave: PathBuf,
+    /// The plugins under test, in the profile that users get.
+    pub(crate) plugins: Vec<Plugin>,
+}
+
+impl Ours {
+    pub(crate) fn build(screen: &Screen) -> Result<Self> {
+        let mut plugins = Vec::new();
+        for (name, arguments) in PLUGINS {
+            plugins.push(Plugin { name: (*name).to_owned(), path: build(name, arguments, screen)? });
+        }
+        Ok(Self {
+            csi_driver: csi_driver(screen)?,
+            misbehave: build("misbehave", &["build", "--package", "misbehave"], screen)?,
+            plugins,
+        })
+    }
+}
 
 pub(crate) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
     build("csi-driver", &["build", "--package", "csi-driver"], screen)
-}
-
-/// The plugins under test, in the profile that users get.
-pub(crate) fn plugins(screen: &Screen) -> Result<Vec<Plugin>> {
-    let mut plugins = Vec::new();
-    for (name, arguments) in PLUGINS {
-        plugins.push(Plugin { name: (*name).to_owned(), path: build(name, arguments, screen)? });
-    }
-    Ok(plugins)
 }
 
 /// Runs cargo and takes the binary's path from what cargo reports, wherever the target folder is.

@@ -228,7 +228,7 @@ fn linker_flags(module: &Module) -> Result<String> {
             Part::Major => version.trim_start_matches('v').split('.').next().unwrap_or_default(),
             Part::Minor => version.split('.').nth(1).unwrap_or_default(),
         };
-        flags.push_str(&format!(" -X {variable}={value}"));
+        flags.extend([" -X ", variable, "=", value]);
     }
     Ok(flags)
 }
@@ -237,10 +237,10 @@ fn linker_flags(module: &Module) -> Result<String> {
 fn required_version(go_mod: &str, path: &str) -> Result<String> {
     for line in go_mod.lines() {
         let mut words = line.split_whitespace().filter(|word| *word != "require");
-        if words.next() == Some(path) {
-            if let Some(version) = words.next().filter(|version| version.starts_with('v')) {
-                return Ok(version.to_owned());
-            }
+        if words.next() == Some(path)
+            && let Some(version) = words.next().filter(|version| version.starts_with('v'))
+        {
+            return Ok(version.to_owned());
         }
     }
     bail!("go.mod does not require {path}");
@@ -265,7 +265,7 @@ fn key(module: &Module) -> Result<String> {
         digest.update(format!("{} {}\n", program.name, program.package));
     }
     digest.update(linker_flags(module)?);
-    Ok(digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(super::short(digest))
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ mod python;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::minor::Minor;
 use crate::screen::Screen;
 
-pub(crate) use cargo::Plugin;
+pub(crate) use cargo::{Ours, Plugin};
 
 /// Where each program of one stack lies. Written by the process that builds, read by the one that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,8 +29,7 @@ pub(crate) struct Programs {
     pub(crate) object_store_plugin: PathBuf,
     pub(crate) velero: PathBuf,
     pub(crate) moto_server: PathBuf,
-    pub(crate) csi_driver: PathBuf,
-    pub(crate) plugins: Vec<Plugin>,
+    pub(crate) ours: Ours,
 }
 
 /// The cache: one folder for everything that is built, keyed by what it is built from.
@@ -66,17 +66,24 @@ impl Cache {
     }
 }
 
+/// A digest's first 8 bytes in hexadecimal: enough to tell the builds of one thing apart.
+fn short(digest: Sha256) -> String {
+    let first = digest.finalize().iter().take(8).fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+    format!("{first:016x}")
+}
+
 /// Whether the server of `minor` was built before, so that a run need not wait for it.
 pub(crate) fn is_cached(cache: &Cache, minor: Minor) -> Result<bool> {
     Ok(go::built(cache, &go::velero(minor))?.is_some())
 }
 
-/// Builds what is missing for a run on `minor` and says where all of it lies.
+/// Whether everything that is not built yet can be built on this machine.
 ///
 /// # Errors
 /// When a tool is missing that something unbuilt needs: the text names each tool and how to install it.
-pub(crate) fn programs(cache: &Cache, minor: Minor, screen: &Screen) -> Result<Programs> {
-    let modules = [go::velero(minor), go::KUBERNETES, go::SIDECARS, go::OBJECT_STORE_PLUGIN];
+pub(crate) fn check_tools(cache: &Cache, minors: &[Minor]) -> Result<()> {
+    let mut modules = vec![go::KUBERNETES, go::SIDECARS, go::OBJECT_STORE_PLUGIN];
+    modules.extend(minors.iter().copied().map(go::velero));
     let mut missing = Vec::new();
     for module in &modules {
         if go::built(cache, module)?.is_none() {
@@ -87,10 +94,13 @@ pub(crate) fn programs(cache: &Cache, minor: Minor, screen: &Screen) -> Result<P
     if python::built(cache)?.is_none() {
         missing.extend(python::missing_tool());
     }
-    if !missing.is_empty() {
-        bail!("the stack cannot be built on this machine\n  {}", missing.join("\n  "));
-    }
+    ensure!(missing.is_empty(), "the stack cannot be built on this machine\n  {}", missing.join("\n  "));
+    Ok(())
+}
 
+/// Builds what is missing of others' programs for a run on `minor`, and says where all of it lies.
+pub(crate) fn programs(cache: &Cache, minor: Minor, ours: &Ours, screen: &Screen) -> Result<Programs> {
+    let modules = [go::velero(minor), go::KUBERNETES, go::SIDECARS, go::OBJECT_STORE_PLUGIN];
     let [velero, kubernetes, sidecars, object_store] = modules;
     let velero = go::build(cache, &velero, screen)?;
     let kubernetes = go::build(cache, &kubernetes, screen)?;
@@ -106,17 +116,16 @@ pub(crate) fn programs(cache: &Cache, minor: Minor, screen: &Screen) -> Result<P
         object_store_plugin: object_store.join("velero-plugin-for-aws"),
         velero: velero.join("velero"),
         moto_server: moto.join("bin").join("moto_server"),
-        csi_driver: cargo::csi_driver(screen)?,
-        plugins: cargo::plugins(screen)?,
+        ours: ours.clone(),
     })
 }
 
 /// The CSI conformance suite, built on demand: no stack needs it.
 pub(crate) fn csi_sanity(cache: &Cache, screen: &Screen) -> Result<PathBuf> {
-    if go::built(cache, &go::CSI_SANITY)?.is_none() {
-        if let Some(missing) = go::missing_tool() {
-            bail!("csi-sanity cannot be built on this machine\n  {missing}");
-        }
+    if go::built(cache, &go::CSI_SANITY)?.is_none()
+        && let Some(missing) = go::missing_tool()
+    {
+        bail!("csi-sanity cannot be built on this machine\n  {missing}");
     }
     Ok(go::build(cache, &go::CSI_SANITY, screen)?.join("csi-sanity"))
 }

@@ -55,7 +55,7 @@ fn requirements() -> PathBuf {
 }
 
 fn folder(cache: &Cache) -> Result<PathBuf> {
-    let digest = Sha256::digest(fs::read(requirements()).context("cannot read requirements.txt")?);
-    let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    Ok(cache.entry("moto", &key))
+    let mut digest = Sha256::new();
+    digest.update(fs::read(requirements()).context("cannot read requirements.txt")?);
+    Ok(cache.entry("moto", &super::short(digest)))
 }

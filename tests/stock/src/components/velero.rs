@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::api_server::Access;
 use super::bucket::{self, Bucket};
-use crate::build::Programs;
+use crate::build::{Plugin, Programs};
 use crate::cluster::{Cluster, DEPLOYMENT, NAMESPACE, SECRET, SERVER_STATUS, STORAGE_LOCATION, text};
 use crate::ports::Ports;
 use crate::process::{Launcher, Process};
@@ -27,7 +27,7 @@ pub(crate) struct Server {
     /// `--features=EnableCSI`: the built-in CSI actions take part.
     pub(crate) enable_csi: bool,
     /// Plugin binaries beside the object store's.
-    pub(crate) plugins: Vec<PathBuf>,
+    pub(crate) plugins: Vec<Plugin>,
     /// Where plugins find the API server; else where Velero itself does.
     pub(crate) plugin_kubeconfig: Option<PathBuf>,
     /// `--item-operation-sync-frequency`; else Velero's own 10 s.
@@ -85,13 +85,14 @@ pub(crate) fn spawn(
 ) -> Result<Velero> {
     let plugin_dir = folder.join(format!("plugins-{number}"));
     fs::create_dir_all(&plugin_dir)?;
-    for binary in server.plugins.iter().chain([&programs.object_store_plugin]) {
-        let name =
-            binary.file_name().with_context(|| format!("{} is not a plugin binary", binary.display()))?;
+    let object_store =
+        Plugin { name: "velero-plugin-for-aws".to_owned(), path: programs.object_store_plugin.clone() };
+    for plugin in server.plugins.iter().chain([&object_store]) {
         // Velero takes the mode of the entry itself, so no symbolic link.
-        let target = plugin_dir.join(name);
-        if fs::hard_link(binary, &target).is_err() {
-            fs::copy(binary, &target).with_context(|| format!("cannot copy {}", binary.display()))?;
+        let target = plugin_dir.join(&plugin.name);
+        if fs::hard_link(&plugin.path, &target).is_err() {
+            fs::copy(&plugin.path, &target)
+                .with_context(|| format!("cannot copy {}", plugin.path.display()))?;
         }
     }
     let mut command = launcher.command(&programs.velero);

@@ -4,6 +4,15 @@
 //! cluster, the bucket and the storage say, and leaves nothing behind. It gives back the line for the table.
 
 mod builtin_actions;
+mod builtin_and_ours;
+mod driver_errors;
+mod dying_plugins;
+mod expect;
+mod progress_error;
+mod refused_plugins;
+mod server_restart;
+mod snapshots_of_different_latency;
+mod standalone;
 
 use anyhow::{Result, bail};
 use futures::future::LocalBoxFuture;
@@ -22,7 +31,21 @@ pub(crate) struct Scenario {
 }
 
 /// In the order in which they run.
-pub(crate) const ALL: &[Scenario] = &[builtin_actions::SCENARIO];
+pub(crate) const ALL: &[Scenario] = &[
+    builtin_actions::SCENARIO,
+    snapshots_of_different_latency::SCENARIO,
+    driver_errors::TRANSIENT,
+    driver_errors::PERMANENT,
+    driver_errors::PERMANENT_WHILE_WAITING,
+    server_restart::WHILE_WAITING,
+    server_restart::IN_PROGRESS,
+    builtin_and_ours::SCENARIO,
+    progress_error::SCENARIO,
+    dying_plugins::IN_EXECUTE,
+    dying_plugins::IN_PROGRESS,
+    dying_plugins::IN_DELETE,
+    refused_plugins::SCENARIO,
+];
 
 /// The names to run: all when none is given.
 ///
