@@ -1,0 +1,97 @@
+//! Creates the snapshot of a claim, or finds the one that an earlier attempt of this backup created.
+
+use serde_json::{Value, json};
+use velero_plugin::{Backup, label};
+
+use crate::cluster::resource::SNAPSHOTS;
+use crate::cluster::{ApiError, Cluster, Reason};
+use crate::object::{self, is_deleting, name, namespace, uid};
+use crate::{keys, labels, names, ownership};
+
+/// How many names are tried. The first is taken by another object only if someone made it so, or while the snapshot
+/// of a failed attempt is still being deleted.
+const ATTEMPTS: u32 = 5;
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CreateError {
+    /// The API server refused; a quota or an admission rule says so in its words.
+    #[error("take a snapshot: {0}")]
+    Api(#[from] ApiError),
+    /// Every name is taken.
+    #[error(
+        "take a snapshot: VolumeSnapshots {0} and its successors exist and are not of this backup; delete them"
+    )]
+    NamesTaken(String),
+}
+
+/// The snapshot of `claim` in `backup`, taken with `class`; `capacity` is that of the volume in bytes.
+///
+/// Called twice for one claim it returns the same snapshot.
+pub(super) async fn snapshot(
+    cluster: &Cluster,
+    backup: &Backup,
+    claim: &Value,
+    class: &str,
+    capacity: Option<u64>,
+) -> Result<Value, CreateError> {
+    let claim_uid = uid(claim).unwrap_or_default();
+    let first = names::snapshot(backup.uid(), name(claim), claim_uid, 0);
+    for attempt in 0..ATTEMPTS {
+        let name = names::snapshot(backup.uid(), name(claim), claim_uid, attempt);
+        let snapshot = snapshot_of(backup, claim, &name, class, capacity);
+        match cluster.create(SNAPSHOTS, namespace(claim), &snapshot).await {
+            Ok(created) => return Ok(created),
+            Err(error) if error.reason == Reason::AlreadyExists => {
+                let existing = cluster.find(SNAPSHOTS, namespace(claim), &name).await?;
+                if let Some(existing) = existing.filter(|existing| is_same(existing, claim_uid, backup)) {
+                    return Ok(existing);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(CreateError::NamesTaken(format!("{}/{first}", namespace(claim))))
+}
+
+/// Whether `existing` is the snapshot of the claim in this backup, and is to stay.
+fn is_same(existing: &Value, claim_uid: &str, backup: &Backup) -> bool {
+    ownership::is_of_backup(existing, backup)
+        && object::label(existing, keys::PVC_UID) == Some(&label::valid_value(claim_uid))
+        && !is_deleting(existing)
+}
+
+fn snapshot_of(backup: &Backup, claim: &Value, name: &str, class: &str, capacity: Option<u64>) -> Value {
+    let mut snapshot = json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": {"namespace": namespace(claim), "name": name, "labels": labels::of_snapshot(backup, claim)},
+        "spec": {
+            "source": {"persistentVolumeClaimName": object::name(claim)},
+            "volumeSnapshotClassName": class,
+        },
+    });
+    if let Some(capacity) = capacity {
+        snapshot["metadata"]["annotations"] = json!({keys::CAPACITY: capacity.to_string()});
+    }
+    snapshot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_living_snapshot_of_this_claim_and_backup_is_adopted() {
+        let backup = Backup::from(json!({"metadata": {"name": "b", "uid": "u"}}));
+        let claim = json!({"metadata": {"namespace": "a", "name": "data", "uid": "c"}});
+        let ours = snapshot_of(&backup, &claim, "s", "k", Some(5));
+        assert_eq!(ours["metadata"]["annotations"]["csi-actions.velero-rs.io/capacity-bytes"], "5");
+        assert!(is_same(&ours, "c", &backup));
+        assert!(!is_same(&ours, "another claim", &backup));
+        assert!(!is_same(&ours, "c", &Backup::from(json!({"metadata": {"name": "b", "uid": "u2"}}))));
+        let mut going = ours.clone();
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        assert!(!is_same(&going, "c", &backup));
+    }
+}

@@ -1,0 +1,35 @@
+//! Actions on the items of a backup, one file per resource.
+
+pub mod persistentvolumeclaim;
+pub mod volumesnapshot;
+pub mod volumesnapshotcontent;
+
+mod claim;
+mod create;
+mod finalize;
+mod round;
+mod wait;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use velero_plugin::Error;
+
+use crate::cluster::Cluster;
+use crate::discard::Doomed;
+
+/// How long a clean-up after a failure looks whether anything is left.
+const DISCARD_LIMIT: Duration = Duration::from_secs(10);
+
+/// Takes away the snapshot of an attempt that failed with `error`. Where that fails too, the error names what is left,
+/// since nothing else will.
+async fn discard_after(error: Error, cluster: &Cluster, snapshot: &Value) -> Error {
+    let Some(doomed) = Doomed::by_snapshot(snapshot) else { return error };
+    match doomed.discard(cluster, DISCARD_LIMIT).await {
+        Ok(true) => error,
+        Ok(false) => Error::new(format!("{error}; the driver is still removing {doomed}")),
+        Err(left) => {
+            Error::new(format!("{error}; remove {doomed} by hand, since that failed as well: {left}"))
+        }
+    }
+}

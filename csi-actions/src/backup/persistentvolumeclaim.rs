@@ -1,0 +1,157 @@
+//! Claims at backup: takes the snapshot of the claim's volume and has it archived with the claim.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use velero_plugin::backup::{BackupItemActionV2, Outcome};
+use velero_plugin::{Backup, Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Result, label};
+
+use super::claim::{self, Decision};
+use super::wait::{Cut, until_cut};
+use super::{create, discard_after};
+use crate::class_choice::Choice;
+use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
+use crate::cluster::{ApiError, Cluster, Query};
+use crate::environment::Environment;
+use crate::object::{Content, annotation, name, text};
+use crate::readiness::DEFAULT_TIMEOUT;
+use crate::{keys, ownership};
+
+/// For how long a request is tried again when the API server is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The action on claims.
+#[derive(Debug)]
+pub struct ClaimBackup {
+    environment: Arc<Environment>,
+    cluster: Cluster,
+    /// A process lives as long as one backup, so the classes are those of its beginning.
+    classes: OnceCell<Vec<Value>>,
+}
+
+impl ClaimBackup {
+    /// The action in `environment`.
+    pub fn new(environment: Arc<Environment>) -> Self {
+        let cluster = environment.cluster.patient(PATIENCE);
+        Self { environment, cluster, classes: OnceCell::new() }
+    }
+
+    /// Takes the snapshot of a claim whose volume is of a CSI driver; what was created for a snapshot that fails is
+    /// removed again.
+    async fn take(&self, item: &Item, volume: &Value, driver: &str, backup: &Backup) -> Result<Cut> {
+        let claim = item.object();
+        let class = self.class(claim, driver, backup).await?;
+        let capacity = claim::capacity(volume, claim);
+        let snapshot = create::snapshot(&self.cluster, backup, claim, &class, capacity).await?;
+        let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
+        match until_cut(&self.environment.cluster, &snapshot, patience).await {
+            Ok(cut) => Ok(cut),
+            Err(error) => {
+                let error = Error::from(error).context(format_args!("VolumeSnapshot {}", name(&snapshot)));
+                Err(discard_after(error, &self.cluster, &snapshot).await)
+            }
+        }
+    }
+
+    async fn class(&self, claim: &Value, driver: &str, backup: &Backup) -> Result<String> {
+        let list = || async { self.cluster.list(CLASSES, &Query::default()).await };
+        let classes = self.classes.get_or_try_init(list).await?;
+        let mut choice = Choice { classes, driver, provisioner: None, claim, backup };
+        let provisioner = if choice.depends_on_provisioner() { self.provisioner(claim).await? } else { None };
+        choice.provisioner = provisioner.as_deref();
+        Ok(choice.make()?.to_owned())
+    }
+
+    /// The provisioner of the claim's storage class, where both are there.
+    async fn provisioner(&self, claim: &Value) -> Result<Option<String>, ApiError> {
+        let named = text(claim, &["spec", "storageClassName"]);
+        let Some(class) = named.or_else(|| annotation(claim, "volume.beta.kubernetes.io/storage-class"))
+        else {
+            return Ok(None);
+        };
+        let class = self.cluster.find(STORAGE_CLASSES, "", class).await?;
+        Ok(class.and_then(|class| text(&class, &["provisioner"]).map(str::to_owned)))
+    }
+
+    /// Whether an action before this one has taken a snapshot of the claim for this backup already. The annotation alone
+    /// proves nothing: a claim that was restored carries that of the backup it comes from.
+    async fn is_taken(&self, item: &Item, backup: &Backup) -> Result<bool, ApiError> {
+        let Some(snapshot) = item.annotation(keys::VOLUME_SNAPSHOT_NAME) else { return Ok(false) };
+        let found = self.cluster.find(SNAPSHOTS, item.namespace(), snapshot).await?;
+        Ok(found.is_some_and(|found| ownership::has_name(&found, backup) && !ownership::is_restored(&found)))
+    }
+
+    /// The claim as it is archived, and the snapshot with it.
+    fn archived(item: &Item, cut: &Cut, backup: &Backup) -> Result<Outcome> {
+        let snapshot = name(&cut.snapshot);
+        let raised = claim::raised_request(item.object(), Content(&cut.content).restore_size());
+        let changed = item.edited(|document| {
+            document.set(&["metadata", "annotations", keys::VOLUME_SNAPSHOT_NAME], snapshot)?;
+            document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")?;
+            document.set(&["metadata", "labels", keys::VOLUME_SNAPSHOT_NAME], snapshot)?;
+            document.set(&["metadata", "labels", keys::BACKUP_NAME], label::valid_value(backup.name()))?;
+            match raised {
+                Some(size) => document.set(&["spec", "resources", "requests", "storage"], size),
+                None => Ok(()),
+            }
+        })?;
+        let snapshot = ResourceIdentifier::new(SNAPSHOT_GROUP, SNAPSHOTS.plural, item.namespace(), snapshot)?;
+        Ok(Outcome::changed(changed).with_additional_items([snapshot]))
+    }
+}
+
+#[async_trait]
+impl BackupItemActionV2 for ClaimBackup {
+    fn applies_to(&self) -> ResourceSelector {
+        ResourceSelector::resources(["persistentvolumeclaims"])
+    }
+
+    async fn execute(&self, item: Item, backup: Backup) -> Result<Outcome> {
+        let claim = format!("PersistentVolumeClaim {}/{}", item.namespace(), item.name());
+        if self.environment.is_alongside() {
+            tracing::debug!("{claim}: left to Velero's own action");
+            return Ok(Outcome::unchanged());
+        }
+        let volume = match claim::decide(item.object(), &backup) {
+            Decision::Take { volume } => volume,
+            Decision::Leave(why) => {
+                tracing::debug!("{claim}: no snapshot: {why}");
+                return Ok(Outcome::unchanged());
+            }
+            Decision::Pending => {
+                tracing::warn!("{claim} is bound to no volume, so it is backed up without data");
+                return Ok(Outcome::unchanged());
+            }
+            Decision::Lost => {
+                return Err(Error::new(format!(
+                    "{claim}: its volume is lost, so there is no data to back up"
+                )));
+            }
+        };
+        if self.is_taken(&item, &backup).await.context(&claim)? {
+            tracing::info!("{claim}: another action has taken its snapshot for this backup");
+            return Ok(Outcome::unchanged());
+        }
+        let volume = self.cluster.get(VOLUMES, "", volume).await.context(&claim)?;
+        // Velero's marker for volumes without a driver means something on its own action only, and would be restored.
+        let Some(driver) = text(&volume, &["spec", "csi", "driver"]) else {
+            let migrated = annotation(&volume, "pv.kubernetes.io/migrated-to");
+            tracing::info!(
+                migrated_to = migrated,
+                "{claim}: no snapshot: volume {} is of no CSI driver",
+                name(&volume)
+            );
+            return Ok(Outcome::unchanged());
+        };
+        let cut = self.take(&item, &volume, driver, &backup).await.context(&claim)?;
+        tracing::info!(
+            handle = Content(&cut.content).handle(),
+            "{claim}: snapshot {} is cut by {driver}",
+            name(&cut.snapshot)
+        );
+        Self::archived(&item, &cut, &backup)
+    }
+}

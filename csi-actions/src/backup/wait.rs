@@ -1,0 +1,263 @@
+//! Waits until the storage has cut a snapshot: from then on the data may change again, so hooks may thaw it.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::select;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
+use crate::cluster::{ApiError, Cluster, watch};
+use crate::driver_error::{Class, classify};
+use crate::names;
+use crate::object::{Content, Snapshot, name, namespace, uid};
+use crate::readiness::rounded;
+
+/// How long an error that will stay must stand before it counts.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often the clock is looked at while nothing changes.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why there is no snapshot in the storage.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum WaitError {
+    /// The driver says no, and will go on saying it.
+    #[error("driver {driver:?} can't take the snapshot: {message}")]
+    Driver {
+        /// The driver.
+        driver: String,
+        /// Its words.
+        message: String,
+    },
+    /// The time is up.
+    #[error(
+        "the storage has not cut the snapshot within {waited} (csiSnapshotTimeout of the backup): {state}"
+    )]
+    TimedOut {
+        /// How long was waited.
+        waited: String,
+        /// What could be seen last.
+        state: String,
+    },
+    /// Something deleted the snapshot.
+    #[error(
+        "something else deleted the snapshot while the storage was cutting it: a tool that prunes, or a user?"
+    )]
+    Vanished,
+    /// The API server will never tell.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+/// A snapshot that exists in the storage.
+#[derive(Debug, Clone)]
+pub(super) struct Cut {
+    /// The snapshot, bound.
+    pub snapshot: Value,
+    /// The content, with its handle.
+    pub content: Value,
+}
+
+/// Waits until `snapshot` is bound and its content has a handle, by watching both; for `patience` at the longest.
+pub(super) async fn until_cut(
+    cluster: &Cluster,
+    snapshot: &Value,
+    patience: Duration,
+) -> Result<Cut, WaitError> {
+    let content = names::content(uid(snapshot).unwrap_or_default());
+    let snapshots = watch::states(cluster, SNAPSHOTS, namespace(snapshot), name(snapshot));
+    let contents = watch::states(cluster, CONTENTS, "", &content);
+    let mut changes =
+        select(snapshots.map(|state| (Kind::Snapshot, state)), contents.map(|state| (Kind::Content, state)));
+    let started = Instant::now();
+    let deadline = started + patience;
+    let mut view = View::of(snapshot);
+    loop {
+        let change = timeout_at(deadline.min(Instant::now() + TICK), changes.next()).await;
+        match change {
+            Ok(Some((kind, Ok(object)))) => view.see(kind, object, Instant::now()),
+            Ok(Some((_, Err(error)))) if error.ends_a_wait() => return Err(error.into()),
+            // Trouble that may pass, or nothing new.
+            Ok(Some((_, Err(_))) | None) | Err(_) => {}
+        }
+        if let Some(result) = view.verdict(Instant::now()) {
+            return result;
+        }
+        if Instant::now() >= deadline {
+            let waited = rounded(started.elapsed());
+            return Err(WaitError::TimedOut { waited, state: view.state() });
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Snapshot,
+    Content,
+}
+
+/// What was seen so far.
+struct View {
+    snapshot: Value,
+    vanished: bool,
+    content: Option<Value>,
+    /// The last error, and since when there has been one that will stay.
+    error: Option<String>,
+    permanent_since: Option<Instant>,
+}
+
+impl View {
+    fn of(snapshot: &Value) -> Self {
+        Self {
+            snapshot: snapshot.clone(),
+            vanished: false,
+            content: None,
+            error: None,
+            permanent_since: None,
+        }
+    }
+
+    fn see(&mut self, kind: Kind, object: Option<Value>, now: Instant) {
+        match (kind, object) {
+            (Kind::Snapshot, Some(object)) => {
+                // Another object of the name is not ours.
+                self.vanished = uid(&object) != uid(&self.snapshot);
+                if !self.vanished {
+                    self.snapshot = object;
+                }
+            }
+            (Kind::Snapshot, None) => self.vanished = true,
+            (Kind::Content, object) => self.content = object,
+        }
+        let error = self.content.as_ref().and_then(|content| Content(content).error());
+        self.error = error.or_else(|| Snapshot(&self.snapshot).error()).map(|error| error.message);
+        let permanent = self.error.as_deref().is_some_and(|error| classify(error) == Class::Permanent);
+        self.permanent_since = permanent.then(|| self.permanent_since.unwrap_or(now));
+    }
+
+    /// The end of the wait, if it has come.
+    fn verdict(&self, now: Instant) -> Option<Result<Cut, WaitError>> {
+        if self.vanished {
+            return Some(Err(WaitError::Vanished));
+        }
+        if let Some(content) =
+            self.content.as_ref().filter(|content| Content(content).reported_handle().is_some())
+            && Snapshot(&self.snapshot).bound_content() == Some(name(content))
+        {
+            return Some(Ok(Cut { snapshot: self.snapshot.clone(), content: content.clone() }));
+        }
+        let since = self.permanent_since?;
+        let message = self.error.clone()?;
+        (now.duration_since(since) >= GRACE)
+            .then(|| Err(WaitError::Driver { driver: self.driver(), message }))
+    }
+
+    /// What a user needs to know when the time is up.
+    fn state(&self) -> String {
+        let driver = self.driver();
+        match (&self.error, &self.content) {
+            (Some(error), _) => format!("driver {driver:?} says: {error}"),
+            (None, Some(content)) if Content(content).reported_handle().is_some() => {
+                "the snapshot controller has not bound the snapshot to its content: is it running?".to_owned()
+            }
+            (None, Some(content)) => format!(
+                "driver {driver:?} has reported no handle on content {}: is its csi-snapshotter sidecar running?",
+                name(content)
+            ),
+            (None, None) if !Snapshot(&self.snapshot).is_touched() => {
+                "nothing has touched the VolumeSnapshot: is the snapshot controller running?".to_owned()
+            }
+            (None, None) => "the snapshot controller has made no content for it: see its log".to_owned(),
+        }
+    }
+
+    fn driver(&self) -> String {
+        self.content.as_ref().map(|content| Content(content).driver()).unwrap_or_default().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
+
+    use super::*;
+    use serde_json::json;
+
+    fn snapshot(status: Value) -> Value {
+        json!({"metadata": {"name": "s", "namespace": "a", "uid": "u"}, "status": status})
+    }
+
+    fn content(status: Value) -> Value {
+        json!({"metadata": {"name": "snapcontent-u"}, "spec": {"driver": "d.csi"}, "status": status})
+    }
+
+    fn view() -> View {
+        View::of(&snapshot(json!(null)))
+    }
+
+    #[test]
+    fn the_wait_ends_with_a_bound_snapshot_and_a_handle_and_needs_both() {
+        let (mut view, now) = (view(), Instant::now());
+        view.see(Kind::Content, Some(content(json!({"snapshotHandle": "h", "readyToUse": false}))), now);
+        assert!(view.verdict(now).is_none());
+        view.see(
+            Kind::Snapshot,
+            Some(snapshot(json!({"boundVolumeSnapshotContentName": "snapcontent-u"}))),
+            now,
+        );
+        assert!(matches!(view.verdict(now), Some(Ok(_))));
+        view.see(Kind::Content, Some(content(json!({}))), now);
+        assert!(view.verdict(now).is_none());
+    }
+
+    #[test]
+    fn i18_a_permanent_driver_error_ends_the_wait_after_ten_seconds() {
+        let (mut view, now) = (view(), Instant::now());
+        let error = json!({"error": {"message": "rpc error: code = FailedPrecondition desc = maximum (3)"}});
+        view.see(Kind::Content, Some(content(error.clone())), now);
+        assert!(view.verdict(now).is_none());
+        view.see(Kind::Content, Some(content(error)), now + Duration::from_secs(9));
+        assert!(view.verdict(now + Duration::from_secs(9)).is_none());
+        let end = view.verdict(now + Duration::from_secs(10));
+        assert!(matches!(end, Some(Err(WaitError::Driver { driver, .. })) if driver == "d.csi"));
+    }
+
+    #[test]
+    fn an_error_that_passes_starts_the_grace_of_the_next_one_anew() {
+        let (mut view, now) = (view(), Instant::now());
+        let permanent = |view: &mut View, at| {
+            let error = json!({"error": {"message": "rpc error: code = NotFound desc = no volume"}});
+            view.see(Kind::Content, Some(content(error)), at);
+        };
+        permanent(&mut view, now);
+        view.see(
+            Kind::Content,
+            Some(content(json!({"error": {"message": "rpc error: code = Unavailable"}}))),
+            now,
+        );
+        permanent(&mut view, now + Duration::from_secs(9));
+        assert!(view.verdict(now + Duration::from_secs(12)).is_none());
+    }
+
+    #[test]
+    fn i19_a_snapshot_that_something_deleted_or_replaced_ends_the_wait() {
+        let (mut gone, now) = (view(), Instant::now());
+        gone.see(Kind::Snapshot, None, now);
+        assert!(matches!(gone.verdict(now), Some(Err(WaitError::Vanished))));
+        let mut replaced = view();
+        replaced.see(Kind::Snapshot, Some(json!({"metadata": {"uid": "other"}})), now);
+        assert!(matches!(replaced.verdict(now), Some(Err(WaitError::Vanished))));
+    }
+
+    #[test]
+    fn i21_a_time_out_says_who_has_not_done_their_part() {
+        let now = Instant::now();
+        let mut view = view();
+        assert!(view.state().contains("is the snapshot controller running?"), "{}", view.state());
+        view.see(Kind::Content, Some(content(json!(null))), now);
+        assert!(view.state().contains("csi-snapshotter"), "{}", view.state());
+        view.see(Kind::Snapshot, Some(snapshot(json!({"error": {"time": "2026-01-01T00:00:00Z"}}))), now);
+        assert!(view.state().contains("unspecified driver error"), "{}", view.state());
+    }
+}

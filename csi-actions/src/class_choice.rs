@@ -1,0 +1,287 @@
+//! Which VolumeSnapshotClass a snapshot is taken with. In this order:
+//!
+//! - the annotation of the claim;
+//! - the annotation of the backup for the driver, then the one for the provisioner;
+//! - the one class of the driver with Velero's label (unless its value is `"false"`), or the default among several;
+//! - the driver's default class;
+//! - the driver's only class.
+//!
+//! A choice that a user made and that can't be honoured is an error, never a silent guess.
+
+use serde_json::Value;
+use velero_plugin::Backup;
+
+use crate::keys;
+use crate::object::{annotation, label, name, text};
+
+/// Why no class can be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClassError {
+    /// The named class does not exist.
+    #[error(
+        "VolumeSnapshotClass {class:?}, named by the {source_of_name}, does not exist; there are: {existing}"
+    )]
+    Unknown {
+        /// The name.
+        class: String,
+        /// Where the name stands.
+        source_of_name: String,
+        /// The classes of the driver.
+        existing: String,
+    },
+    /// The named class is of another driver.
+    #[error(
+        "VolumeSnapshotClass {class:?}, named by the {source_of_name}, is of driver {theirs:?}, the volume of {ours:?}"
+    )]
+    OtherDriver {
+        /// The class.
+        class: String,
+        /// Where the name stands.
+        source_of_name: String,
+        /// The driver of the class.
+        theirs: String,
+        /// The driver of the volume.
+        ours: String,
+    },
+    /// The driver has no class.
+    #[error(
+        "there is no VolumeSnapshotClass of driver {0:?}: create one, or exclude the volume if the driver can't take \
+         snapshots"
+    )]
+    NoClass(String),
+    /// Several classes are as good as each other.
+    #[error(
+        "{count} VolumeSnapshotClasses of driver {driver:?} {why}: {candidates}; label one of them \
+         velero.io/csi-volumesnapshot-class: \"true\", or name one by the annotation velero.io/csi-volumesnapshot-class \
+         of the claim"
+    )]
+    Ambiguous {
+        /// The driver.
+        driver: String,
+        /// How many there are.
+        count: usize,
+        /// What they have in common.
+        why: &'static str,
+        /// Their names.
+        candidates: String,
+    },
+}
+
+/// What the choice depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice<'a> {
+    /// All classes of the cluster.
+    pub classes: &'a [Value],
+    /// The driver of the volume (`pv.spec.csi.driver`), which alone can snapshot it.
+    pub driver: &'a str,
+    /// The provisioner of the claim's storage class, where it is known: it may be a wrapper with another name.
+    pub provisioner: Option<&'a str>,
+    /// The claim.
+    pub claim: &'a Value,
+    /// The backup.
+    pub backup: &'a Backup,
+}
+
+impl<'a> Choice<'a> {
+    /// The name of the class.
+    ///
+    /// # Errors
+    ///
+    /// When a named class can't be taken, or nothing tells which of several to take.
+    pub fn make(self) -> Result<&'a str, ClassError> {
+        if let Some((class, source)) = self.named() {
+            return self.honour(class, source);
+        }
+        let of_driver: Vec<&Value> =
+            self.classes.iter().filter(|class| text(class, &["driver"]) == Some(self.driver)).collect();
+        let of = |filter: fn(&Value) -> bool| -> Vec<&'a Value> {
+            of_driver.iter().copied().filter(|class| filter(class)).collect()
+        };
+        let labelled = of(is_labelled);
+        let labelled_default: Vec<&Value> =
+            labelled.iter().copied().filter(|class| is_default(class)).collect();
+        match (labelled.as_slice(), labelled_default.as_slice()) {
+            ([one], _) | (_, [one]) => return Ok(name(one)),
+            ([], _) => {}
+            (several, _) => return Err(self.ambiguous(several, "have Velero's label")),
+        }
+        match of(is_default).as_slice() {
+            [one] => return Ok(name(one)),
+            [] => {}
+            several => return Err(self.ambiguous(several, "are marked as default")),
+        }
+        match of_driver.as_slice() {
+            [one] => Ok(name(one)),
+            [] => Err(ClassError::NoClass(self.driver.to_owned())),
+            several => Err(self.ambiguous(several, "have neither Velero's label nor the default mark")),
+        }
+    }
+
+    /// Whether the choice can depend on the provisioner, so that looking it up is worth a call.
+    pub fn depends_on_provisioner(self) -> bool {
+        let annotations = self.backup.get(&["metadata", "annotations"]).and_then(Value::as_object);
+        self.named().is_none()
+            && annotations
+                .is_some_and(|all| all.keys().any(|key| key.starts_with(keys::SNAPSHOT_CLASS_OF_DRIVER)))
+    }
+
+    /// The class that a user named, and where.
+    fn named(self) -> Option<(&'a str, String)> {
+        if let Some(class) = annotation(self.claim, keys::SNAPSHOT_CLASS) {
+            return Some((class, format!("annotation {} of the claim", keys::SNAPSHOT_CLASS)));
+        }
+        [Some(self.driver), self.provisioner].into_iter().flatten().find_map(|driver| {
+            let key = format!("{}{}", keys::SNAPSHOT_CLASS_OF_DRIVER, driver.to_ascii_lowercase());
+            let class = self.backup.annotation(&key).filter(|class| !class.is_empty())?;
+            Some((class, format!("annotation {key} of the backup")))
+        })
+    }
+
+    fn honour(self, class: &str, source_of_name: String) -> Result<&'a str, ClassError> {
+        let Some(found) = self.classes.iter().find(|each| name(each).eq_ignore_ascii_case(class)) else {
+            let class = class.to_owned();
+            return Err(ClassError::Unknown { class, source_of_name, existing: names(self.classes.iter()) });
+        };
+        let theirs = text(found, &["driver"]).unwrap_or_default();
+        if theirs.eq_ignore_ascii_case(self.driver) {
+            return Ok(name(found));
+        }
+        let (class, theirs, ours) = (name(found).to_owned(), theirs.to_owned(), self.driver.to_owned());
+        Err(ClassError::OtherDriver { class, source_of_name, theirs, ours })
+    }
+
+    fn ambiguous(self, several: &[&Value], why: &'static str) -> ClassError {
+        let candidates = names(several.iter().copied());
+        ClassError::Ambiguous { driver: self.driver.to_owned(), count: several.len(), why, candidates }
+    }
+}
+
+fn is_labelled(class: &Value) -> bool {
+    // An empty value counts: Velero only asks for the key. "false" is what a user writes who means no.
+    let value = class.pointer("/metadata/labels").and_then(|labels| labels.get(keys::SNAPSHOT_CLASS));
+    value.and_then(Value::as_str).is_some_and(|value| value != "false")
+}
+
+fn is_default(class: &Value) -> bool {
+    annotation(class, keys::DEFAULT_CLASS) == Some("true")
+        && label(class, keys::SNAPSHOT_CLASS) != Some("false")
+}
+
+fn names<'a>(classes: impl Iterator<Item = &'a Value>) -> String {
+    let names: Vec<&str> = classes.map(name).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
+
+    use super::*;
+    use serde_json::json;
+
+    const LABEL: &str = "velero.io/csi-volumesnapshot-class";
+    const DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
+
+    fn class(name: &str, driver: &str, labels: Value, annotations: Value) -> Value {
+        json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}, "driver": driver})
+    }
+
+    fn plain(name: &str, driver: &str) -> Value {
+        class(name, driver, json!({}), json!({}))
+    }
+
+    fn choose(classes: &[Value], claim: Value, backup: Value) -> Result<String, ClassError> {
+        let backup = Backup::from(json!({"metadata": {"annotations": backup}}));
+        let claim = json!({"metadata": {"annotations": claim}});
+        let choice = Choice {
+            classes,
+            driver: "csi.acme.io",
+            provisioner: Some("wrapper"),
+            claim: &claim,
+            backup: &backup,
+        };
+        choice.make().map(str::to_owned)
+    }
+
+    #[test]
+    fn c01_a_default_by_annotation_is_taken_where_no_class_has_the_label() {
+        let classes =
+            [plain("a", "csi.acme.io"), class("b", "csi.acme.io", json!({}), json!({DEFAULT: "true"}))];
+        assert_eq!(choose(&classes, json!({}), json!({})), Ok("b".to_owned()));
+    }
+
+    #[test]
+    fn c01_the_only_class_needs_no_mark_and_two_without_a_mark_are_an_error() {
+        assert_eq!(
+            choose(&[plain("a", "csi.acme.io"), plain("x", "other")], json!({}), json!({})),
+            Ok("a".to_owned())
+        );
+        let error = choose(&[plain("a", "csi.acme.io"), plain("b", "csi.acme.io")], json!({}), json!({}))
+            .unwrap_err();
+        for part in ["csi.acme.io", "a, b", "label", "annotation"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn c04_a_static_volume_without_a_class_is_matched_by_its_driver() {
+        assert_eq!(choose(&[plain("a", "csi.acme.io")], json!(null), json!(null)), Ok("a".to_owned()));
+        let error = choose(&[plain("a", "other")], json!({}), json!({})).unwrap_err();
+        assert_eq!(error, ClassError::NoClass("csi.acme.io".to_owned()));
+    }
+
+    #[test]
+    fn i29_the_driver_counts_and_not_the_name_of_the_provisioner() {
+        assert_eq!(
+            choose(&[plain("a", "csi.acme.io"), plain("w", "wrapper")], json!({}), json!({})),
+            Ok("a".to_owned())
+        );
+    }
+
+    #[test]
+    fn i30_a_named_class_that_cannot_be_taken_is_an_error() {
+        let classes = [class("a", "csi.acme.io", json!({LABEL: "true"}), json!({})), plain("o", "other")];
+        let error = choose(&classes, json!({LABEL: "snapclas-typo"}), json!({})).unwrap_err();
+        assert!(matches!(&error, ClassError::Unknown { class, .. } if class == "snapclas-typo"), "{error}");
+        let error = choose(&classes, json!({LABEL: "o"}), json!({})).unwrap_err();
+        assert!(matches!(error, ClassError::OtherDriver { .. }), "{error}");
+        assert_eq!(choose(&classes, json!({LABEL: "A"}), json!({})), Ok("a".to_owned()));
+    }
+
+    #[test]
+    fn i30_the_label_false_does_not_select() {
+        let classes = [
+            class("a", "csi.acme.io", json!({LABEL: "false"}), json!({})),
+            class("b", "csi.acme.io", json!({}), json!({DEFAULT: "true"})),
+            plain("c", "csi.acme.io"),
+        ];
+        assert_eq!(choose(&classes, json!({}), json!({})), Ok("b".to_owned()));
+    }
+
+    #[test]
+    fn among_several_labelled_classes_the_default_is_taken() {
+        let one = class("a", "csi.acme.io", json!({LABEL: ""}), json!({}));
+        let two = class("b", "csi.acme.io", json!({LABEL: "true"}), json!({}));
+        let default = class("d", "csi.acme.io", json!({LABEL: "true"}), json!({DEFAULT: "true"}));
+        assert_eq!(choose(&[one.clone(), default], json!({}), json!({})), Ok("d".to_owned()));
+        let error = choose(&[one, two], json!({}), json!({})).unwrap_err();
+        assert!(matches!(error, ClassError::Ambiguous { count: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn two_defaults_are_an_error() {
+        let default = |name| class(name, "csi.acme.io", json!({}), json!({DEFAULT: "true"}));
+        assert!(choose(&[default("a"), default("b")], json!({}), json!({})).is_err());
+    }
+
+    #[test]
+    fn the_backup_names_a_class_by_driver_before_provisioner_in_any_case() {
+        let classes = [plain("a", "csi.acme.io"), plain("b", "csi.acme.io")];
+        let by_driver = json!({"velero.io/csi-volumesnapshot-class_csi.acme.io": "a",
+            "velero.io/csi-volumesnapshot-class_wrapper": "b"});
+        assert_eq!(choose(&classes, json!({}), by_driver), Ok("a".to_owned()));
+        let by_provisioner = json!({"velero.io/csi-volumesnapshot-class_wrapper": "b"});
+        assert_eq!(choose(&classes, json!({}), by_provisioner.clone()), Ok("b".to_owned()));
+        assert_eq!(choose(&classes, json!({LABEL: "a"}), by_provisioner), Ok("a".to_owned()));
+    }
+}

@@ -1,0 +1,325 @@
+//! The Kubernetes API as the actions use it: objects as JSON values, a time limit on every request.
+
+pub mod error;
+pub mod resource;
+pub mod watch;
+
+mod connect;
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use velero_plugin::retry::{Backoff, retry};
+
+pub use error::{ApiError, Reason};
+use resource::Resource;
+
+use crate::arguments::Arguments;
+
+/// For one object. The API server itself gives up after a minute; a caller of ours is waiting.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// For a list, which may be of many thousand objects.
+const LIST_LIMIT: Duration = Duration::from_secs(45);
+
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+/// Which objects of a resource to list.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// A label selector; "" for all.
+    pub labels: String,
+    /// From the API server's cache: cheap, and possibly a moment old.
+    pub cached: bool,
+}
+
+/// The cluster that the server backs up. Nothing is read or connected before the first request.
+#[derive(Clone)]
+pub struct Cluster {
+    arguments: Arc<Arguments>,
+    client: Arc<OnceCell<Client>>,
+    patience: Duration,
+}
+
+impl Cluster {
+    /// The cluster that the server's command line and environment name.
+    pub fn of_server(arguments: Arguments) -> Self {
+        Self { arguments: Arc::new(arguments), client: Arc::default(), patience: Duration::ZERO }
+    }
+
+    /// The same cluster, where a request that fails for what may pass is tried again for up to `patience` in all.
+    #[must_use]
+    pub fn patient(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// Among others when it does not exist; see [`find`](Self::find).
+    pub async fn get(&self, resource: Resource, namespace: &str, name: &str) -> Result<Value, ApiError> {
+        let call = Call::on(Method::GET, "get", resource, namespace, name);
+        self.call(&call).await
+    }
+
+    /// Reads an object; `None` where it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// When that can't be told.
+    pub async fn find(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ApiError> {
+        absent_as_none(self.get(resource, namespace, name).await)
+    }
+
+    /// Lists objects of the whole cluster.
+    ///
+    /// # Errors
+    ///
+    /// Among others when the resource is not served.
+    pub async fn list(&self, resource: Resource, query: &Query) -> Result<Vec<Value>, ApiError> {
+        let mut parameters = Vec::new();
+        if !query.labels.is_empty() {
+            parameters.push(format!("labelSelector={}", escaped(&query.labels)));
+        }
+        if query.cached {
+            parameters.push("resourceVersion=0".to_owned());
+        }
+        let call = Call {
+            method: Method::GET,
+            path: format!("{}?{}", resource.path(""), parameters.join("&")),
+            content_type: JSON,
+            body: Vec::new(),
+            what: format!("list {}", resource.plural),
+            limit: LIST_LIMIT,
+        };
+        let mut list = self.call(&call).await?;
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            // Go writes an empty list as null.
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Creates an object; the result is as the API server made it.
+    ///
+    /// # Errors
+    ///
+    /// Among others when one of that name exists, also where an earlier attempt of this call made it.
+    pub async fn create(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<Value, ApiError> {
+        let what = format!("create {}", resource.object(namespace, crate::object::name(object)));
+        let call = Call {
+            method: Method::POST,
+            path: resource.path(namespace),
+            content_type: JSON,
+            body: object.to_string().into_bytes(),
+            what,
+            limit: REQUEST_LIMIT,
+        };
+        self.call(&call).await
+    }
+
+    /// Merges `patch` into an object; the result is the whole object.
+    ///
+    /// # Errors
+    ///
+    /// Among others when it does not exist.
+    pub async fn patch(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, ApiError> {
+        let mut call = Call::on(Method::PATCH, "patch", resource, namespace, name);
+        (call.content_type, call.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        self.call(&call).await
+    }
+
+    /// Merges `patch` into the status of an object, which a plain patch leaves as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`patch`](Self::patch).
+    pub async fn patch_status(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, ApiError> {
+        let mut call = Call::on(Method::PATCH, "patch the status of", resource, namespace, name);
+        call.path.push_str("/status");
+        (call.content_type, call.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        self.call(&call).await
+    }
+
+    /// Deletes the object of this name if it still has this `uid`; one that is gone already is fine.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Conflict`] where another object has taken the name.
+    pub async fn delete(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ApiError> {
+        let mut call = Call::on(Method::DELETE, "delete", resource, namespace, name);
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        call.body = options.to_string().into_bytes();
+        absent_as_none(self.call(&call).await).map(|_| ())
+    }
+
+    async fn client(&self) -> Result<&Client, ApiError> {
+        self.client.get_or_try_init(|| connect::connect(&self.arguments)).await
+    }
+
+    /// Sends a request, again and again within the patience, and reads the JSON of the answer.
+    async fn call(&self, call: &Call) -> Result<Value, ApiError> {
+        if self.patience.is_zero() {
+            return self.attempt(call).await;
+        }
+        let (first, most) = (Duration::from_millis(200), Duration::from_secs(5));
+        let backoff = Backoff::new(first, most, self.patience).unwrap_or_default();
+        retry(backoff, || async {
+            match self.attempt(call).await {
+                Err(error) if error.may_pass() || call.conflict_may_pass(&error) => {
+                    tracing::debug!("{error}; trying again");
+                    let wait = error.retry_after;
+                    ControlFlow::Continue((error, wait))
+                }
+                done => ControlFlow::Break(done),
+            }
+        })
+        .await
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Value, ApiError> {
+        within(call.limit, &call.what, async {
+            let answer = self.send(call).await?;
+            let body = answer.into_body().collect().await;
+            let body =
+                body.map_err(|error| ApiError::new(&call.what, Reason::Unreachable, error.to_string()))?;
+            serde_json::from_slice(&body.to_bytes())
+                .map_err(|error| ApiError::new(&call.what, Reason::Unreadable, error.to_string()))
+        })
+        .await
+    }
+
+    /// Sends a request; the answer is one of success.
+    async fn send(&self, call: &Call) -> Result<http::Response<Body>, ApiError> {
+        let request = Request::builder()
+            .method(call.method.clone())
+            .uri(&call.path)
+            .header(http::header::CONTENT_TYPE, call.content_type)
+            .header(http::header::ACCEPT, JSON)
+            .body(Body::from(call.body.clone()))
+            .map_err(|error| ApiError::new(&call.what, Reason::Invalid, error.to_string()))?;
+        let answer = self.client().await?.send(request).await;
+        let answer = answer.map_err(|error| {
+            ApiError::new(&call.what, Reason::Unreachable, velero_plugin::Error::from(error).to_string())
+        })?;
+        let code = answer.status();
+        if code.is_success() {
+            return Ok(answer);
+        }
+        let retry_after =
+            answer.headers().get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = retry_after.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+        let body =
+            answer.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        Err(ApiError::of_answer(&call.what, code, retry_after, &body))
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+impl From<Client> for Cluster {
+    /// A cluster behind a client that is connected already.
+    fn from(client: Client) -> Self {
+        Self {
+            arguments: Arc::default(),
+            client: Arc::new(OnceCell::new_with(Some(client))),
+            patience: Duration::ZERO,
+        }
+    }
+}
+
+/// One request.
+struct Call {
+    method: Method,
+    path: String,
+    content_type: &'static str,
+    body: Vec<u8>,
+    /// The request as an error names it.
+    what: String,
+    limit: Duration,
+}
+
+impl Call {
+    fn on(method: Method, verb: &str, resource: Resource, namespace: &str, name: &str) -> Self {
+        Self {
+            method,
+            path: format!("{}/{}", resource.path(namespace), escaped(name)),
+            content_type: JSON,
+            body: Vec::new(),
+            what: format!("{verb} {}", resource.object(namespace, name)),
+            limit: REQUEST_LIMIT,
+        }
+    }
+
+    /// A merge patch names no version, so a conflict is between writers at that moment; that of a deletion is its
+    /// precondition.
+    fn conflict_may_pass(&self, error: &ApiError) -> bool {
+        self.method == Method::PATCH && error.reason == Reason::Conflict
+    }
+}
+
+fn absent_as_none(result: Result<Value, ApiError>) -> Result<Option<Value>, ApiError> {
+    match result {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.reason == Reason::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(ApiError::new(what, Reason::TimedOut, format!("no answer within {} s", limit.as_secs())))
+    })
+}
+
+/// Percent-encoded for a path or a query.
+fn escaped(text: &str) -> impl std::fmt::Display {
+    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, &KEPT)
+}

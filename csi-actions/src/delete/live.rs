@@ -1,0 +1,103 @@
+//! The contents in the cluster that point at the snapshot that is to be deleted, and what becomes of each.
+
+use serde_json::Value;
+use velero_plugin::Backup;
+
+use super::target::Target;
+use crate::object::{Content, is_deleting};
+use crate::ownership;
+
+/// What a live content is to the deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The backup left it in the cluster: through it the snapshot is deleted.
+    LeftOver,
+    /// The temporary content of an earlier attempt: it is taken up again.
+    Temporary,
+    /// A restore made it from this backup: it goes, or will go with its snapshot, once the snapshot is deleted.
+    Restored,
+    /// Someone else's, or already on its way out by another hand: left alone.
+    Foreign,
+}
+
+/// The contents of `contents` that point at `target`, each with its role.
+pub(super) fn roles<'a>(
+    contents: &'a [Value],
+    target: &Target,
+    archived: &Value,
+    backup: &Backup,
+) -> Vec<(Role, &'a Value)> {
+    let pointing = contents.iter().filter(|content| target.is_pointed_at_by(content));
+    pointing.map(|content| (role(content, target, archived, backup), content)).collect()
+}
+
+fn role(content: &Value, target: &Target, archived: &Value, backup: &Backup) -> Role {
+    if crate::object::name(content) == target.temporary_name() {
+        return Role::Temporary;
+    }
+    if ownership::is_restored(content) {
+        return if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign };
+    }
+    // What is being deleted already may vanish without the driver having been asked, as Velero's own temporary
+    // contents do, so it proves nothing.
+    if ownership::is_left_by(content, archived, backup) && !is_deleting(content) {
+        return Role::LeftOver;
+    }
+    Role::Foreign
+}
+
+/// Namespace, name and UID of the snapshot that `content` is bound to.
+pub(super) fn binding(content: &Value) -> Option<(&str, &str, &str)> {
+    let (namespace, name) = Content(content).snapshot()?;
+    Some((namespace, name, Content(content).bound_uid()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
+
+    use super::*;
+    use serde_json::json;
+
+    fn content(name: &str, handle: &str, labels: Value) -> Value {
+        json!({"metadata": {"name": name, "uid": name, "labels": labels},
+            "spec": {"driver": "d.csi", "source": {"volumeHandle": "v"}}, "status": {"snapshotHandle": handle}})
+    }
+
+    #[test]
+    fn each_content_that_points_at_the_snapshot_has_its_role() {
+        let ours = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"});
+        let archived = content("snapcontent-1", "snap-1", ours.clone());
+        let backup = Backup::from(json!({"metadata": {"name": "b1", "uid": "u1"}}));
+        let target = Target::of(&archived).unwrap();
+        let mut restored = content("restored", "snap-1", ours.clone());
+        restored["metadata"]["labels"]["velero.io/restore-name"] = "r1".into();
+        let mut foreign_restore = content("restored-2", "snap-1", json!({"velero.io/restore-name": "r2"}));
+        foreign_restore["metadata"]["labels"]["velero.io/backup-name"] = "b2".into();
+        let mut going = content("vsc-1", "snap-1", ours.clone());
+        going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let contents = [
+            content("left", "snap-1", ours.clone()),
+            content(&target.temporary_name(), "snap-1", json!({})),
+            restored,
+            foreign_restore,
+            content("users-own", "snap-1", json!({})),
+            going,
+            content("another-snapshot", "snap-2", ours),
+        ];
+        let found: Vec<(Role, &str)> = roles(&contents, &target, &archived, &backup)
+            .into_iter()
+            .map(|(role, content)| (role, crate::object::name(content)))
+            .collect();
+        let temporary = target.temporary_name();
+        let expected = [
+            (Role::LeftOver, "left"),
+            (Role::Temporary, temporary.as_str()),
+            (Role::Restored, "restored"),
+            (Role::Foreign, "restored-2"),
+            (Role::Foreign, "users-own"),
+            (Role::Foreign, "vsc-1"),
+        ];
+        assert_eq!(found, expected);
+    }
+}

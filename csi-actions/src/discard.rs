@@ -1,0 +1,146 @@
+//! Takes a snapshot away altogether, in the cluster and in the storage: after a failed attempt and after Cancel.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
+use crate::cluster::{ApiError, Cluster, Reason};
+use crate::object::{Content, Snapshot, annotation, is_deleting, name, namespace, uid};
+use crate::{keys, names};
+
+/// How often a content that is going is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A snapshot to take away, and its content.
+///
+/// Whoever makes one has checked that the snapshot belongs to the backup.
+#[derive(Debug, Clone)]
+pub struct Doomed {
+    namespace: String,
+    name: String,
+    uid: String,
+    content: String,
+}
+
+impl Doomed {
+    /// By the snapshot; `None` where it has no UID, so that it can't be told from another one of its name.
+    ///
+    /// A snapshot that is not bound yet may have a content all the same, under the name that the controller gives it.
+    pub fn by_snapshot(snapshot: &Value) -> Option<Self> {
+        let uid = uid(snapshot)?.to_owned();
+        let content = Snapshot(snapshot).bound_content().map_or_else(|| names::content(&uid), str::to_owned);
+        Some(Self {
+            namespace: namespace(snapshot).to_owned(),
+            name: name(snapshot).to_owned(),
+            uid,
+            content,
+        })
+    }
+
+    /// By the content; `None` where it is not bound.
+    pub fn by_content(content: &Value) -> Option<Self> {
+        let (namespace, snapshot) = Content(content).snapshot()?;
+        Some(Self {
+            namespace: namespace.to_owned(),
+            name: snapshot.to_owned(),
+            uid: Content(content).bound_uid()?.to_owned(),
+            content: name(content).to_owned(),
+        })
+    }
+
+    /// Takes it away: the content's policy becomes Delete, the snapshot goes, and the controllers do the rest. Looks
+    /// for up to `wait` that nothing is left. Whether nothing is, or the sidecar still has to finish.
+    ///
+    /// Can be repeated.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses or can't be reached; then the policy may be Delete already.
+    pub async fn discard(&self, cluster: &Cluster, wait: Duration) -> Result<bool, ApiError> {
+        self.mark(cluster).await?;
+        match cluster.delete(SNAPSHOTS, &self.namespace, &self.name, &self.uid).await {
+            // Another snapshot has the name, so ours is gone.
+            Err(error) if error.reason == Reason::Conflict => {}
+            done => done?,
+        }
+        let end = Instant::now() + wait;
+        loop {
+            // The content may be made at this very moment, so it is marked again each time.
+            let Some(content) = self.mark(cluster).await? else { return Ok(true) };
+            if self.is_orphan(cluster, &content).await? {
+                self.delete_orphan(cluster, &content).await?;
+            }
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Gives the content the policy Delete and our mark, so that finalizing won't keep it; the content, if there is one.
+    async fn mark(&self, cluster: &Cluster) -> Result<Option<Value>, ApiError> {
+        let Some(content) = cluster.find(CONTENTS, "", &self.content).await? else { return Ok(None) };
+        if Content(&content).bound_uid() != Some(&self.uid) {
+            return Ok(None);
+        }
+        if Content(&content).deletion_policy() == "Delete" && annotation(&content, keys::CANCELLED).is_some()
+        {
+            return Ok(Some(content));
+        }
+        let patch = json!({
+            "metadata": {"annotations": {keys::CANCELLED: "true"}},
+            "spec": {"deletionPolicy": "Delete"},
+        });
+        match cluster.patch(CONTENTS, "", &self.content, &patch).await {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.reason == Reason::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether nobody else will delete the content: its snapshot is gone, and it was not told. While the driver is
+    /// cutting the snapshot the sidecar finishes that first, and the policy is Delete by then.
+    async fn is_orphan(&self, cluster: &Cluster, content: &Value) -> Result<bool, ApiError> {
+        if is_deleting(content) || annotation(content, keys::BEING_CREATED).is_some() {
+            return Ok(false);
+        }
+        let snapshot = cluster.find(SNAPSHOTS, &self.namespace, &self.name).await?;
+        Ok(snapshot.is_none_or(|snapshot| uid(&snapshot) != Some(&self.uid)))
+    }
+
+    async fn delete_orphan(&self, cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
+        let patch = json!({"metadata": {"annotations": {keys::BEING_DELETED: "yes"}}});
+        match cluster.patch(CONTENTS, "", &self.content, &patch).await {
+            Err(error) if error.reason == Reason::NotFound => return Ok(()),
+            done => done?,
+        };
+        cluster.delete(CONTENTS, "", &self.content, uid(content).unwrap_or_default()).await
+    }
+}
+
+impl std::fmt::Display for Doomed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VolumeSnapshot {}/{} with content {}", self.namespace, self.name, self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unbound_snapshot_is_looked_up_by_the_name_that_the_controller_gives() {
+        let snapshot = json!({"metadata": {"namespace": "a", "name": "s", "uid": "u"}});
+        let text = Doomed::by_snapshot(&snapshot).map(|doomed| doomed.to_string());
+        assert_eq!(text.as_deref(), Some("VolumeSnapshot a/s with content snapcontent-u"));
+        assert!(Doomed::by_snapshot(&json!({"metadata": {"name": "s"}})).is_none());
+    }
+
+    #[test]
+    fn an_unbound_content_names_no_snapshot_to_delete() {
+        let content = json!({"metadata": {"name": "c"}, "spec": {"volumeSnapshotRef": {"namespace": "a", "name": "s"}}});
+        assert!(Doomed::by_content(&content).is_none());
+    }
+}

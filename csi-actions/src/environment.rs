@@ -1,0 +1,29 @@
+//! What all actions of this process share: the settings and the cluster.
+
+use std::sync::Arc;
+
+use crate::arguments::Arguments;
+use crate::cluster::Cluster;
+use crate::settings::{Mode, Settings};
+
+/// The settings and the cluster.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// What the operator has set.
+    pub settings: Settings,
+    /// The cluster that the server backs up.
+    pub cluster: Cluster,
+}
+
+impl Environment {
+    /// Of this process. Nothing is connected yet.
+    pub fn of_process() -> Arc<Self> {
+        let arguments = Arguments::of_process();
+        Arc::new(Self { settings: Settings::of_process(&arguments), cluster: Cluster::of_server(arguments) })
+    }
+
+    /// Whether Velero's own actions take and track the snapshots.
+    pub fn is_alongside(&self) -> bool {
+        self.settings.mode == Mode::Alongside
+    }
+}

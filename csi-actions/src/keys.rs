@@ -1,0 +1,53 @@
+//! Labels, annotations and finalizers: our own, Velero's, and those of the snapshot controllers.
+
+/// Label of Velero: the backup that an object belongs to, as a label value ([`velero_plugin::label::valid_value`]).
+pub const BACKUP_NAME: &str = "velero.io/backup-name";
+/// Label of Velero: the UID of that backup. Restored objects carry it too.
+pub const BACKUP_UID: &str = "velero.io/backup-uid";
+/// Label of Velero: the UID of the claim that a snapshot was taken of.
+pub const PVC_UID: &str = "velero.io/pvc-uid";
+/// Label of Velero on every object that a restore made.
+pub const RESTORE_NAME: &str = "velero.io/restore-name";
+/// Label and annotation of Velero on an archived claim: the name of its snapshot.
+pub const VOLUME_SNAPSHOT_NAME: &str = "velero.io/volume-snapshot-name";
+
+/// Annotation of Velero on a snapshot: its handle in the storage.
+pub const SNAPSHOT_HANDLE: &str = "velero.io/csi-volumesnapshot-handle";
+/// Annotation of Velero on a snapshot: the handle of the group it was cut with.
+pub const GROUP_HANDLE: &str = "velero.io/csi-volumegroupsnapshot-handle";
+/// Annotation of Velero on a snapshot: the driver that made it.
+pub const DRIVER_NAME: &str = "velero.io/csi-driver-name";
+/// Annotation of Velero on a snapshot: the least size of a volume made from it, as a quantity.
+pub const RESTORE_SIZE: &str = "velero.io/csi-volumesnapshot-restore-size";
+/// Annotation of Velero on a snapshot: the deletion policy of its content.
+pub const DELETION_POLICY: &str = "velero.io/csi-vsc-deletion-policy";
+/// Annotation of Velero on a returned item: its additional items are archived whatever the filters of the backup say.
+pub const MUST_INCLUDE: &str = "backup.velero.io/must-include-additional-items";
+
+/// Annotation on a claim and label on a class: the class to take for snapshots.
+pub const SNAPSHOT_CLASS: &str = "velero.io/csi-volumesnapshot-class";
+/// Start of an annotation on a backup; the driver in lower case follows: the class to take for that driver.
+pub const SNAPSHOT_CLASS_OF_DRIVER: &str = "velero.io/csi-volumesnapshot-class_";
+/// Annotation of Kubernetes on the class to take where none is named.
+pub const DEFAULT_CLASS: &str = "snapshot.storage.kubernetes.io/is-default-class";
+
+/// Annotation of the snapshot controllers on a content: the name of the Secret that deletes it.
+pub const DELETION_SECRET_NAME: &str = "snapshot.storage.kubernetes.io/deletion-secret-name";
+/// Annotation of the snapshot controllers on a content: the namespace of that Secret.
+pub const DELETION_SECRET_NAMESPACE: &str = "snapshot.storage.kubernetes.io/deletion-secret-namespace";
+/// Annotation of the snapshot controllers on a content: the driver is cutting the snapshot at this moment.
+pub const BEING_CREATED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-created";
+/// Annotation of the snapshot controllers on a content: the snapshot it is bound to is being deleted, so it may go.
+pub const BEING_DELETED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
+/// Label on a content whose driver runs per node: the node that looks after it.
+pub const MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
+/// Finalizer on a content: the driver's sidecar takes it away once the snapshot is handled.
+pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
+
+/// Annotation of ours on a snapshot and its content: the capacity of the volume in bytes, the total of the progress
+/// until the driver tells the real size.
+pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";
+/// Annotation of ours on a snapshot and its content: given up, so finalizing must not keep it.
+pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
+/// Annotation of ours on a content that is being deleted: a change to it makes the sidecar look again.
+pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";

@@ -1,0 +1,59 @@
+//! Velero actions for CSI snapshots.
+//!
+//! A backup waits until each snapshot can really be restored from, and deleting the backup really deletes them. See
+//! [`settings`] for the ways to run it beside Velero's own actions.
+
+pub mod backup;
+pub mod class_choice;
+pub mod delete;
+pub mod discard;
+pub mod driver_error;
+pub mod environment;
+pub mod keys;
+pub mod labels;
+pub mod names;
+pub mod object;
+pub mod operation;
+pub mod ownership;
+pub mod quantity;
+pub mod readiness;
+pub mod settings;
+
+pub mod arguments;
+pub mod cluster;
+
+use std::sync::{Arc, OnceLock};
+
+use velero_plugin::{Plugin, name};
+
+use backup::persistentvolumeclaim::ClaimBackup;
+use backup::volumesnapshot::SnapshotBackup;
+use backup::volumesnapshotcontent::ContentBackup;
+use delete::volumesnapshotcontent::ContentDelete;
+use environment::Environment;
+
+/// The plugin with all its actions. They share one connection, made when the first of them needs it.
+pub fn plugin() -> Plugin {
+    plugin_in(Environment::of_process)
+}
+
+/// The plugin in the environment that `make` gives when the first action is called.
+pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) -> Plugin {
+    let cell: OnceLock<Arc<Environment>> = OnceLock::new();
+    let environment = Arc::new(move || Arc::clone(cell.get_or_init(&make)));
+    let shared = || Arc::clone(&environment);
+    let (claims, snapshots, contents, deletions) = (shared(), shared(), shared(), shared());
+    velero_plugin::plugin!()
+        .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-backup"), move || {
+            ClaimBackup::new(claims())
+        })
+        .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshot-backup"), move || {
+            SnapshotBackup::new(snapshots())
+        })
+        .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-backup"), move || {
+            ContentBackup::new(contents())
+        })
+        .delete_item_action(name!("csi-actions.velero-rs.io/volumesnapshotcontent-delete"), move || {
+            ContentDelete::new(deletions())
+        })
+}

@@ -1,0 +1,5 @@
+//! The binary that Velero starts.
+
+fn main() -> std::process::ExitCode {
+    csi_actions::plugin().run()
+}

@@ -1,0 +1,116 @@
+//! Whose snapshot is it? Nothing is changed or deleted before this says "ours".
+
+use serde_json::Value;
+use velero_plugin::{Backup, label};
+
+use crate::keys;
+use crate::object::label as label_of;
+
+/// Whether `backup` made the live `object`: by the labels of its name **and** its UID.
+///
+/// The name alone would be an earlier backup of that name, or one of another cluster. An object that a restore made
+/// carries both labels, since the archive had them, and belongs to whoever restored it.
+pub fn is_of_backup(object: &Value, backup: &Backup) -> bool {
+    !backup.uid().is_empty()
+        && has_name(object, backup)
+        && label_of(object, keys::BACKUP_UID) == Some(&label::valid_value(backup.uid()))
+        && !is_restored(object)
+}
+
+/// Whether a content in the archive of `backup` is one that this backup took.
+///
+/// The archive is that of the backup, so its name says enough, as in Velero's own action. The UID can't be asked for:
+/// a backup that was synced into another cluster has another one there.
+pub fn is_archived_by(content: &Value, backup: &Backup) -> bool {
+    !backup.name().is_empty() && has_name(content, backup)
+}
+
+/// Whether the live `content`, which has the driver and handle of `archived`, is what the backup that wrote the archive
+/// left in the cluster, or made for deletion, and not what a restore or another backup of the name made.
+pub fn is_left_by(content: &Value, archived: &Value, backup: &Backup) -> bool {
+    // Velero's own actions write no UID; there the handle that both have is the second proof beside the name.
+    let same_backup = label_of(archived, keys::BACKUP_UID)
+        .is_none_or(|theirs| label_of(content, keys::BACKUP_UID) == Some(theirs));
+    has_name(content, backup) && same_backup && !is_restored(content)
+}
+
+/// Whether a restore made the object.
+pub fn is_restored(object: &Value) -> bool {
+    label_of(object, keys::RESTORE_NAME).is_some()
+}
+
+/// Whether the object carries the name of the backup, which alone proves little.
+pub fn has_name(object: &Value, backup: &Backup) -> bool {
+    label_of(object, keys::BACKUP_NAME) == Some(&label::valid_value(backup.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
+
+    use super::*;
+    use serde_json::json;
+
+    fn backup(name: &str, uid: &str) -> Backup {
+        Backup::from(json!({"metadata": {"name": name, "uid": uid}}))
+    }
+
+    fn labelled(labels: Value) -> Value {
+        json!({"metadata": {"uid": "o1", "labels": labels}})
+    }
+
+    #[test]
+    fn the_name_alone_is_never_enough() {
+        let ours = backup("b1", "u1");
+        let table = [
+            (json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"}), true),
+            (json!({"velero.io/backup-name": "b1"}), false),
+            (json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u0"}), false),
+            (json!({"velero.io/backup-name": "b2", "velero.io/backup-uid": "u1"}), false),
+            (json!({}), false),
+            (json!(null), false),
+        ];
+        for (labels, owned) in table {
+            assert_eq!(is_of_backup(&labelled(labels.clone()), &ours), owned, "{labels}");
+        }
+        let unset = labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": ""}));
+        assert!(!is_of_backup(&unset, &backup("b1", "")));
+    }
+
+    #[test]
+    fn a_restored_object_is_not_the_backups_although_it_carries_its_labels() {
+        let labels = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1", "velero.io/restore-name": "r"});
+        assert!(!is_of_backup(&labelled(labels.clone()), &backup("b1", "u1")));
+        assert!(!is_left_by(&labelled(labels.clone()), &labelled(labels), &backup("b1", "u1")));
+    }
+
+    #[test]
+    fn a_long_backup_name_is_compared_in_its_label_form() {
+        let name = "nightly-all-namespaces-production-cluster-eu-central-1-20260101010203";
+        let value = "nightly-all-namespaces-production-cluster-eu-central-1-20f4862a";
+        let object = labelled(json!({"velero.io/backup-name": value, "velero.io/backup-uid": "u1"}));
+        assert!(is_of_backup(&object, &backup(name, "u1")));
+        assert!(is_archived_by(&object, &backup(name, "another")));
+        assert!(!is_archived_by(&object, &backup("b1", "u1")));
+    }
+
+    #[test]
+    fn an_archive_of_a_synced_backup_is_still_the_backups() {
+        let archived =
+            labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "uid-in-old-cluster"}));
+        assert!(is_archived_by(&archived, &backup("b1", "uid-in-new-cluster")));
+    }
+
+    #[test]
+    fn a_live_content_is_left_over_only_if_it_comes_from_the_archived_one() {
+        let ours = backup("b1", "u1");
+        let with_uid = labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"}));
+        let other = labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u2"}));
+        assert!(is_left_by(&with_uid, &with_uid, &ours));
+        assert!(!is_left_by(&other, &with_uid, &ours));
+        let stock = labelled(json!({"velero.io/backup-name": "b1"}));
+        assert!(is_left_by(&stock, &stock, &ours));
+        assert!(!is_left_by(&stock, &with_uid, &ours));
+        assert!(!is_left_by(&labelled(json!({"velero.io/backup-name": "b2"})), &stock, &ours));
+    }
+}

@@ -1,0 +1,146 @@
+//! What an operator can set, by environment variables of the server's container.
+
+use crate::arguments::Arguments;
+
+/// How the actions share the work with Velero's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Velero's feature `EnableCSI` is off, so its own actions are skipped and ours do everything.
+    Standalone,
+    /// The feature is on: Velero's own actions take the snapshots and track them. Ours see to deletion, and to
+    /// what Velero's leave out.
+    Alongside,
+}
+
+/// What to answer when no driver is there to delete a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbsentDriver {
+    /// An error: the snapshot stays in the storage, and someone should know.
+    Error,
+    /// A warning, so that a server that keeps a backup whose deletion failed lets go of it.
+    Warn,
+}
+
+/// The settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// `CSI_ACTIONS_MODE`: `standalone` or `alongside`; found from the server's `--features` where it is not set.
+    pub mode: Mode,
+    /// `CSI_ACTIONS_KEEP_FAILED`: `true` leaves a snapshot whose operation failed or timed out as it is.
+    pub keep_failed: bool,
+    /// `CSI_ACTIONS_ABSENT_DRIVER`: `error` or `warn`.
+    pub absent_driver: AbsentDriver,
+}
+
+/// A setting with a value that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}={value:?} is not one of {allowed}; using {used}")]
+pub struct InvalidSetting {
+    variable: &'static str,
+    value: String,
+    allowed: String,
+    used: String,
+}
+
+impl Settings {
+    /// Of this process. A senseless value is logged and does not stop the server.
+    pub fn of_process(arguments: &Arguments) -> Self {
+        let (settings, invalid) = Self::read(arguments, |name| std::env::var(name).ok());
+        for invalid in invalid {
+            tracing::warn!("{invalid}");
+        }
+        tracing::info!(mode = ?settings.mode, "csi-actions {}", settings.mode.meaning());
+        settings
+    }
+
+    /// Reads the settings by `variable`, and tells which of them mean nothing.
+    pub fn read(
+        arguments: &Arguments,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> (Self, Vec<InvalidSetting>) {
+        let mut invalid = Vec::new();
+        let found = if arguments.enable_csi() { Mode::Alongside } else { Mode::Standalone };
+        let settings = Self {
+            mode: choice(
+                "CSI_ACTIONS_MODE",
+                &variable,
+                &[("standalone", Mode::Standalone), ("alongside", Mode::Alongside)],
+                found,
+                &mut invalid,
+            ),
+            keep_failed: choice(
+                "CSI_ACTIONS_KEEP_FAILED",
+                &variable,
+                &[("true", true), ("false", false)],
+                false,
+                &mut invalid,
+            ),
+            absent_driver: choice(
+                "CSI_ACTIONS_ABSENT_DRIVER",
+                &variable,
+                &[("error", AbsentDriver::Error), ("warn", AbsentDriver::Warn)],
+                AbsentDriver::Error,
+                &mut invalid,
+            ),
+        };
+        (settings, invalid)
+    }
+}
+
+impl Mode {
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Standalone => "takes and tracks the snapshots (EnableCSI is off)",
+            Self::Alongside => "leaves the snapshots to Velero's own actions (EnableCSI is on)",
+        }
+    }
+}
+
+fn choice<T: Copy + PartialEq>(
+    name: &'static str,
+    variable: impl Fn(&str) -> Option<String>,
+    allowed: &[(&str, T)],
+    default: T,
+    invalid: &mut Vec<InvalidSetting>,
+) -> T {
+    let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else { return default };
+    if let Some((_, chosen)) = allowed.iter().find(|(word, _)| value.trim().eq_ignore_ascii_case(word)) {
+        return *chosen;
+    }
+    let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
+    let used = allowed.iter().find(|(_, each)| *each == default).map_or("the default", |(word, _)| word);
+    invalid.push(InvalidSetting { variable: name, value, allowed: words.join(", "), used: used.to_owned() });
+    default
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str, variables: &[(&str, &str)]) -> (Settings, Vec<InvalidSetting>) {
+        let arguments = Arguments::read(line.split(' ').map(str::to_owned));
+        let get = |name: &str| {
+            variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned())
+        };
+        Settings::read(&arguments, get)
+    }
+
+    #[test]
+    fn the_mode_follows_the_servers_feature_unless_it_is_set() {
+        assert_eq!(read("--log-level info", &[]).0.mode, Mode::Standalone);
+        assert_eq!(read("--features=EnableCSI", &[]).0.mode, Mode::Alongside);
+        assert_eq!(
+            read("--features=EnableCSI", &[("CSI_ACTIONS_MODE", "standalone")]).0.mode,
+            Mode::Standalone
+        );
+        assert_eq!(read("", &[("CSI_ACTIONS_MODE", " Alongside ")]).0.mode, Mode::Alongside);
+    }
+
+    #[test]
+    fn a_senseless_value_is_told_and_the_default_holds() {
+        let (settings, invalid) = read("", &[("CSI_ACTIONS_MODE", "both"), ("CSI_ACTIONS_KEEP_FAILED", "")]);
+        assert_eq!((settings.mode, settings.keep_failed), (Mode::Standalone, false));
+        assert_eq!(invalid.len(), 1);
+        assert!(invalid[0].to_string().contains("standalone, alongside"), "{}", invalid[0]);
+    }
+}
