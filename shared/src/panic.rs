@@ -19,13 +19,25 @@ pub(crate) fn install_hook() {
     }));
 }
 
-/// File and line of this thread's last panic, once.
-pub(crate) fn last_panic() -> Option<(String, u32)> {
-    LAST.with(RefCell::take)
+/// A panic that was caught.
+#[derive(Debug)]
+pub(crate) struct Panic {
+    pub(crate) text: String,
+    /// Where it was raised; "" where no hook saw it.
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+impl Panic {
+    /// From what was caught, on the thread that caught it.
+    pub(crate) fn caught(payload: &(dyn Any + Send)) -> Self {
+        let (file, line) = LAST.with(RefCell::take).unwrap_or_default();
+        Self { text: text(payload).to_owned(), file, line }
+    }
 }
 
 /// A panic's text.
-pub(crate) fn text(payload: &(dyn Any + Send)) -> &str {
+fn text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)")
 }

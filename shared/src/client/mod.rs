@@ -3,9 +3,11 @@
 //! It works with plugins in any language. What plays a whole server on top of it is the command `velero-host`.
 
 mod handshake;
+mod place;
 mod process;
 
 pub use handshake::{Handshake, HandshakeError};
+pub use place::Place;
 pub use process::{PluginProcess, StartError, Stopped};
 
 /// The messages and clients of the protocol, as generated.

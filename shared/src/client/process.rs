@@ -133,6 +133,15 @@ impl PluginProcess {
         self.child.id()
     }
 
+    /// How the process ended, if it has, without waiting. The host starts another one before its next call then.
+    ///
+    /// # Errors
+    ///
+    /// When the process can't be seen.
+    pub fn exited(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
     /// Ends the plugin: asks it to, closes the connection, waits two seconds, kills.
     ///
     /// # Errors

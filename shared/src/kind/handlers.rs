@@ -1,19 +1,16 @@
 //! The registered plugins of one kind, made when they are first called, and the guard around each call.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use futures_util::FutureExt as _;
 use tonic::{Code, Response, Status};
 
 use super::Kind;
 use crate::error::{self, Result};
 use crate::name::PluginName;
-use crate::panic::last_panic;
-use crate::process::Calls;
+use crate::panic::Panic;
+use crate::process::{Calls, Ended};
 
 type Make<T> = Box<dyn Fn() -> Arc<T> + Send + Sync>;
 
@@ -79,24 +76,29 @@ impl<T: ?Sized> Handlers<T> {
         };
         let entry = Arc::clone(entry);
         let function = format!("{}::{method}", entry.type_name);
-        let guarded = AssertUnwindSafe(async move { call(entry.get()).await }).catch_unwind();
-        let ended = self.calls.run(async move {
-            match guarded.await {
-                Ok(Ok(reply)) => Ok(reply),
-                Ok(Err(error)) => Err(error.into_status(&function)),
-                Err(payload) => Err(panicked(payload.as_ref(), &function)),
-            }
-        });
+        // The reply comes through a slot, so that what runs, catches and counts is compiled once and not per method.
+        let slot = Arc::new(Mutex::new(None));
+        let filled = Arc::clone(&slot);
+        let ended = self.calls.run(Box::pin(async move {
+            let result = call(entry.get()).await;
+            *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }));
         match ended.await {
-            Some(result) => result.map(Response::new),
-            None => Err(Status::unavailable("the plugin is ending")),
+            Ended::Well => {}
+            Ended::Panicked(panic) => return Err(panicked(&panic, &function)),
+            Ended::Dropped => return Err(Status::unavailable("the plugin is ending")),
+        }
+        let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match result {
+            Some(Ok(reply)) => Ok(Response::new(reply)),
+            Some(Err(error)) => Err(error.into_status(&function)),
+            None => Err(Status::internal("the call ended without a reply")),
         }
     }
 }
 
 /// The status of a call that panicked, as a Go plugin answers it.
-fn panicked(payload: &(dyn Any + Send), function: &str) -> Status {
-    let text = crate::panic::text(payload);
-    let (file, line) = last_panic().unwrap_or_default();
-    error::status(Code::Aborted, &format!("plugin panicked: {text}"), &file, line, function)
+fn panicked(panic: &Panic, function: &str) -> Status {
+    let Panic { text, file, line } = panic;
+    error::status(Code::Aborted, &format!("plugin panicked: {text}"), file, *line, function)
 }

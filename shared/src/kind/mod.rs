@@ -68,8 +68,8 @@ impl Kind {
         }
     }
 
-    /// The kind whose plugin of the same name Velero would find in place of this one's.
-    pub(crate) const fn other_version(self) -> Option<Self> {
+    /// The other version of this kind, in which Velero would find a plugin of the same name in place of this one's.
+    pub const fn other_version(self) -> Option<Self> {
         match self {
             Self::BackupItemAction => Some(Self::BackupItemActionV2),
             Self::BackupItemActionV2 => Some(Self::BackupItemAction),

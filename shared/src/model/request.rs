@@ -28,23 +28,30 @@ pub enum BackupPhase {
 }
 
 impl BackupPhase {
-    fn from_name(name: &str) -> Self {
-        match name {
-            "New" => Self::New,
-            "Queued" => Self::Queued,
-            "ReadyToStart" => Self::ReadyToStart,
-            "FailedValidation" => Self::FailedValidation,
-            "InProgress" => Self::InProgress,
-            "WaitingForPluginOperations" => Self::WaitingForPluginOperations,
-            "WaitingForPluginOperationsPartiallyFailed" => Self::WaitingForPluginOperationsPartiallyFailed,
-            "Finalizing" => Self::Finalizing,
-            "FinalizingPartiallyFailed" => Self::FinalizingPartiallyFailed,
-            "Completed" => Self::Completed,
-            "PartiallyFailed" => Self::PartiallyFailed,
-            "Failed" => Self::Failed,
-            "Deleting" => Self::Deleting,
-            _ => Self::Unknown,
-        }
+    const KNOWN: [(&'static str, Self); 13] = [
+        ("New", Self::New),
+        ("Queued", Self::Queued),
+        ("ReadyToStart", Self::ReadyToStart),
+        ("FailedValidation", Self::FailedValidation),
+        ("InProgress", Self::InProgress),
+        ("WaitingForPluginOperations", Self::WaitingForPluginOperations),
+        ("WaitingForPluginOperationsPartiallyFailed", Self::WaitingForPluginOperationsPartiallyFailed),
+        ("Finalizing", Self::Finalizing),
+        ("FinalizingPartiallyFailed", Self::FinalizingPartiallyFailed),
+        ("Completed", Self::Completed),
+        ("PartiallyFailed", Self::PartiallyFailed),
+        ("Failed", Self::Failed),
+        ("Deleting", Self::Deleting),
+    ];
+
+    /// The phase of Velero's name for it.
+    pub fn from_name(name: &str) -> Self {
+        Self::KNOWN.iter().find(|(known, _)| *known == name).map_or(Self::Unknown, |(_, phase)| *phase)
+    }
+
+    /// Velero's name for the phase, "" for an unknown one.
+    pub fn as_str(self) -> &'static str {
+        Self::KNOWN.iter().find(|(_, phase)| *phase == self).map_or("", |(name, _)| *name)
     }
 
     /// Whether the backup is being finalized: items are read again after their operations, and no new operation

@@ -1,9 +1,25 @@
 //! The calls that are running, so that the process does not end under one.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
+
+use crate::panic::Panic;
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// By itself.
+    Well,
+    /// In a panic.
+    Panicked(Panic),
+    /// With the runtime.
+    Dropped,
+}
 
 /// Counts the calls that are running.
 #[derive(Debug, Clone)]
@@ -25,18 +41,19 @@ impl Drop for Running {
 
 impl Calls {
     /// Runs `call` to its end even when the caller goes away: a host that drops its connection must not leave a
-    /// snapshot half taken. `None` only while the runtime is being torn down.
-    pub(crate) async fn run<R: Send + 'static>(
-        &self,
-        call: impl Future<Output = R> + Send + 'static,
-    ) -> Option<R> {
+    /// snapshot half taken.
+    pub(crate) async fn run(&self, call: Pin<Box<dyn Future<Output = ()> + Send>>) -> Ended {
         self.0.send_modify(|count| *count += 1);
         let running = Running(Arc::clone(&self.0));
         let task = tokio::spawn(async move {
             let _running = running;
-            call.await
+            // A panic's place is the last one of its thread, so it is read where the panic is caught.
+            match AssertUnwindSafe(call).catch_unwind().await {
+                Ok(()) => Ended::Well,
+                Err(payload) => Ended::Panicked(Panic::caught(payload.as_ref())),
+            }
         });
-        task.await.ok()
+        task.await.unwrap_or(Ended::Dropped)
     }
 
     /// Waits until no call is running.

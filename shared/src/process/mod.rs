@@ -9,7 +9,7 @@ mod socket;
 mod stop;
 
 pub use args::HostArgs;
-pub(crate) use calls::Calls;
+pub(crate) use calls::{Calls, Ended};
 pub(crate) use serve::run;
 #[cfg(feature = "testing")]
 pub(crate) use serve::serve_connection;
