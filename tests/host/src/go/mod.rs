@@ -1,0 +1,4 @@
+//! What Go's encoders do to values on their way, where a plugin or a stored file shows it.
+
+pub mod json;
+pub mod time;

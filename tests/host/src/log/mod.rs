@@ -1,0 +1,9 @@
+//! A plugin's log, read with the server's rules.
+
+mod level;
+mod line;
+mod reader;
+
+pub use level::{Level, UnknownLevel};
+pub use line::{Fault, LogLine};
+pub use reader::LogReader;
