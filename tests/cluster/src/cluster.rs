@@ -70,6 +70,10 @@ impl Cluster {
         Ok(Self { api, tasks })
     }
 
+    pub(crate) fn api(&self) -> Arc<Api> {
+        self.api.clone()
+    }
+
     /// `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.api.address)

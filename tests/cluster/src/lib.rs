@@ -37,6 +37,7 @@ mod object;
 mod rest;
 mod rules;
 mod server;
+pub mod simulator;
 mod state;
 mod store;
 

@@ -179,8 +179,7 @@ impl State {
 
     /// Refuses new objects in a namespace that is missing or on its way out.
     fn namespace_takes(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), ApiError> {
-        let place =
-            Key { resource: "namespaces".into(), namespace: String::new(), name: namespace.to_owned() };
+        let place = Key::new("namespaces", "", namespace);
         let Some(found) = self.store.get(&place) else {
             return Err(ApiError::NotFound(Subject {
                 group: String::new(),

@@ -21,6 +21,13 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
+impl Key {
+    /// The place of an object; the namespace is empty when it has none.
+    pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
+        Self { resource: resource.into(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
 /// What one write did.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -153,10 +160,6 @@ mod tests {
 
     use super::*;
 
-    fn key(resource: &str, namespace: &str, name: &str) -> Key {
-        Key { resource: resource.into(), namespace: namespace.to_owned(), name: name.to_owned() }
-    }
-
     #[test]
     fn lists_are_sorted_and_stay_within_resource_and_namespace() {
         let mut store = Store::new();
@@ -167,7 +170,7 @@ mod tests {
             ("nodes", "", "n"),
             ("secrets", "a", "s"),
         ] {
-            store.put(key(resource, namespace, name), json!({}));
+            store.put(Key::new(resource, namespace, name), json!({}));
         }
         let names = |namespace: &str| -> Vec<String> {
             let pods = GroupResource::from("pods");
@@ -181,9 +184,9 @@ mod tests {
     #[test]
     fn every_write_has_a_revision_and_a_removal_carries_its_own() {
         let mut store = Store::new();
-        let put = store.put(key("pods", "a", "x"), json!({}));
+        let put = store.put(Key::new("pods", "a", "x"), json!({}));
         assert_eq!(object::resource_version(&put), "2");
-        let removed = store.remove(&key("pods", "a", "x")).unwrap();
+        let removed = store.remove(&Key::new("pods", "a", "x")).unwrap();
         assert_eq!(object::resource_version(&removed), "3");
         let changes: Vec<u64> = store.changes_after(1).unwrap().map(|change| change.revision).collect();
         assert_eq!(changes, [2, 3]);
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn forgotten_history_is_too_old_but_the_present_is_not() {
         let mut store = Store::new();
-        store.put(key("pods", "a", "x"), json!({}));
+        store.put(Key::new("pods", "a", "x"), json!({}));
         store.forget();
         assert_eq!(store.changes_after(1).err(), Some(TooOld { oldest: 2 }));
         assert_eq!(store.changes_after(2).unwrap().count(), 0);

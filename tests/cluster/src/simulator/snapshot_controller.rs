@@ -1,0 +1,579 @@
+//! The snapshot controller: makes contents for snapshots, binds the two and copies status, and takes both down.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::context::{Context, Trouble, annotation, set};
+use super::controller::{Controller, Next};
+use super::informer::{Cache, Event};
+use super::keys::{
+    BEING_DELETED, BOUND_FINALIZER, CLAIM_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS,
+    DEFAULT_CLASS, SECRET_NAME, SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER, VOLUMES,
+};
+use super::quantity;
+use crate::object;
+use crate::rules::update::Part;
+use crate::store::Key;
+
+/// The controller of all snapshots and contents.
+#[derive(Debug)]
+pub(super) struct SnapshotController {
+    context: Context,
+    /// Snapshots and contents as last worked on or written here.
+    known: Cache,
+}
+
+impl Controller for SnapshotController {
+    fn watches(&self) -> &'static [&'static str] {
+        &[SNAPSHOTS, CONTENTS, CLASSES, CLAIMS, VOLUMES]
+    }
+
+    fn concerns(&self, event: &Event) -> Vec<Key> {
+        let resource = &event.key.resource;
+        let wanted = [SNAPSHOTS, CONTENTS].into_iter().any(|name| *resource == name.into());
+        wanted.then(|| event.key.clone()).into_iter().collect()
+    }
+
+    async fn sync(&self, key: &Key) -> Result<Next, Trouble> {
+        if key.resource == CONTENTS.into() { self.sync_content(key) } else { self.sync_snapshot(key) }?;
+        Ok(Next::Rest)
+    }
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl SnapshotController {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context, known: Cache::default() }
+    }
+
+    // === Contents ===
+
+    fn sync_content(&self, key: &Key) -> Result<(), Trouble> {
+        let Some(content) = self.context.cache.get(key) else {
+            if let Some(gone) = self.known.remove(key) {
+                self.context.queue.add(self.referred(&gone));
+            }
+            return Ok(());
+        };
+        // One that no snapshot is bound to yet is left alone: it gets no finalizer either.
+        if !self.known.accept(key, &content) || set(&content, "/spec/volumeSnapshotRef/uid").is_none() {
+            return Ok(());
+        }
+        if !object::deleting(&content) && !object::finalizers(&content).any(|held| held == CONTENT_FINALIZER)
+        {
+            self.patch(key, Part::Main, |object| {
+                object::set_finalizer(object, CONTENT_FINALIZER, true);
+            })?;
+            return Ok(());
+        }
+        let snapshot_key = self.referred(&content);
+        let uid = object::text(&content, "/spec/volumeSnapshotRef/uid");
+        let Some(snapshot) = self.known.get(&snapshot_key).filter(|snapshot| object::uid(snapshot) == uid)
+        else {
+            return Ok(());
+        };
+        if behind(&snapshot, &content) {
+            self.context.queue.add(snapshot_key);
+        }
+        if deletable(&snapshot) {
+            self.mark_deleted(key, &content)?;
+        }
+        Ok(())
+    }
+
+    /// The snapshot that a content refers to.
+    fn referred(&self, content: &Value) -> Key {
+        let part = |pointer| object::text(content, pointer);
+        Key::new(SNAPSHOTS, part("/spec/volumeSnapshotRef/namespace"), part("/spec/volumeSnapshotRef/name"))
+    }
+
+    /// Says that the snapshot goes; only then does the sidecar work off the content's deletion.
+    fn mark_deleted(&self, key: &Key, content: &Arc<Value>) -> Result<(), Trouble> {
+        if annotation(content, BEING_DELETED).is_some() {
+            return Ok(());
+        }
+        // All annotations are replaced by those known here, as the original does.
+        let mut annotations = content["metadata"]["annotations"].clone();
+        annotations[BEING_DELETED] = "yes".into();
+        self.patch(key, Part::Main, |object| object["metadata"]["annotations"] = annotations)?;
+        Ok(())
+    }
+
+    // === Snapshots ===
+
+    fn sync_snapshot(&self, key: &Key) -> Result<(), Trouble> {
+        let Some(snapshot) = self.context.cache.get(key) else {
+            if let Some(gone) = self.known.remove(key)
+                && let Some(content) = set(&gone, "/status/boundVolumeSnapshotContentName")
+            {
+                self.context.queue.add(Key::new(CONTENTS, "", content));
+            }
+            return Ok(());
+        };
+        let (snapshot, class) = self.with_class(key, snapshot);
+        if let Err(trouble) = class {
+            // A snapshot on its way out needs no class any more.
+            if !object::deleting(&snapshot) || set(&snapshot, "/spec/volumeSnapshotClassName").is_none() {
+                return Err(trouble);
+            }
+        }
+        if !self.known.accept(key, &snapshot) {
+            return Ok(());
+        }
+        self.release_claim(&snapshot, false)?;
+        if object::deleting(&snapshot) {
+            return self.take_down(key, &snapshot);
+        }
+        let content = self.content_of(key, &snapshot)?;
+        let bound = content.as_ref().is_some_and(|content| content["spec"]["deletionPolicy"] == "Delete");
+        let held = |finalizer: &str| object::finalizers(&snapshot).any(|held| held == finalizer);
+        if !held(SOURCE_FINALIZER) || (bound && !held(BOUND_FINALIZER)) {
+            let mut with = Value::clone(&snapshot);
+            object::set_finalizer(&mut with, SOURCE_FINALIZER, true);
+            if bound {
+                object::set_finalizer(&mut with, BOUND_FINALIZER, true);
+            }
+            self.update(key, with, Part::Main)?;
+            // The original goes on with the version from before.
+        }
+        let ready = snapshot["status"]["readyToUse"] == true;
+        if ready && set(&snapshot, "/status/boundVolumeSnapshotContentName").is_some() {
+            return self.check_bound(key, &snapshot);
+        }
+        self.bring_forward(key, &snapshot, content)
+    }
+
+    /// The snapshot with a class; the default one is written into it.
+    fn with_class(&self, key: &Key, snapshot: Arc<Value>) -> (Arc<Value>, Result<(), Trouble>) {
+        let found = match set(&snapshot, "/spec/volumeSnapshotClassName") {
+            Some(name) => self.class(name).map(|_| None).map_err(|trouble| ("get", trouble)),
+            None if set(&snapshot, "/spec/source/volumeSnapshotContentName").is_some() => Ok(None),
+            None => self.default_class(&snapshot).map(Some).map_err(|trouble| ("set default", trouble)),
+        };
+        match found {
+            Ok(None) => (snapshot, Ok(())),
+            Ok(Some(name)) => {
+                let written = self.patch(key, Part::Main, |object| {
+                    object["spec"]["volumeSnapshotClassName"] = name.into();
+                });
+                (written.unwrap_or(snapshot), Ok(()))
+            }
+            Err((verb, trouble)) => {
+                let article = if verb == "get" { "get snapshot class" } else { "set default snapshot class" };
+                let told = format!("Failed to {article} with error {trouble}");
+                let outcome = self.tell(key, &snapshot, &told, false).and(Err(trouble));
+                (snapshot, outcome)
+            }
+        }
+    }
+
+    fn class(&self, name: &str) -> Result<Arc<Value>, Trouble> {
+        self.context.cached(CLASSES, "", name).ok_or_else(|| {
+            Trouble::Object(format!("volumesnapshotclass.snapshot.storage.k8s.io {name:?} not found"))
+        })
+    }
+
+    /// The name of the only default class of the volume's driver.
+    fn default_class(&self, snapshot: &Value) -> Result<String, Trouble> {
+        let volume = self.volume_of(snapshot)?;
+        let driver = object::text(&volume, "/spec/csi/driver");
+        let classes = self.context.cache.list(CLASSES, "");
+        let defaults: Vec<&Arc<Value>> = classes
+            .iter()
+            .filter(|class| annotation(class, DEFAULT_CLASS) == Some("true") && class["driver"] == driver)
+            .collect();
+        match defaults[..] {
+            [only] => Ok(object::name(only).to_owned()),
+            [] => Err(Trouble::Object("cannot find default snapshot class".to_owned())),
+            ref many => Err(Trouble::Object(format!("{} default snapshot classes were found", many.len()))),
+        }
+    }
+
+    /// The content that belongs to the snapshot, if there is one.
+    fn content_of(&self, key: &Key, snapshot: &Arc<Value>) -> Result<Option<Arc<Value>>, Trouble> {
+        let given = set(snapshot, "/spec/source/volumeSnapshotContentName");
+        let name = given.map_or_else(|| dynamic_name(snapshot), str::to_owned);
+        let Some(content) = self.known.get(&Key::new(CONTENTS, "", &name)) else { return Ok(None) };
+        let dynamic = set(&content, "/spec/source/volumeHandle").is_some();
+        let told = if given.is_some() && dynamic {
+            "VolumeSnapshotContent is dynamically provisioned while expecting a pre-provisioned one"
+                .to_owned()
+        } else if given.is_none() && !dynamic {
+            format!(
+                "VolumeSnapshotContent {name} is pre-provisioned while expecting a dynamically provisioned one"
+            )
+        } else if !refers_to(&content, snapshot, given.is_some()) {
+            format!("VolumeSnapshotContent [{name}] is bound to a different snapshot")
+        } else {
+            return Ok(Some(content));
+        };
+        self.tell(key, snapshot, &told, true)?;
+        Err(Trouble::Object(told))
+    }
+
+    fn bring_forward(
+        &self,
+        key: &Key,
+        snapshot: &Arc<Value>,
+        content: Option<Arc<Value>>,
+    ) -> Result<(), Trouble> {
+        let given = set(snapshot, "/spec/source/volumeSnapshotContentName");
+        let content = match (given, content) {
+            (Some(name), None) => {
+                self.tell(key, snapshot, "VolumeSnapshotContent is missing", true)?;
+                return Err(Trouble::Object(format!("content {name} does not exist")));
+            }
+            (Some(_), Some(content)) => self.bind(snapshot, &content)?,
+            (None, Some(content)) => content,
+            (None, None) => match self.create_content(snapshot) {
+                Ok(content) => content,
+                Err(trouble) => {
+                    let told = format!("Failed to create snapshot content with error {trouble}");
+                    self.tell(key, snapshot, &told, true)?;
+                    return Err(trouble);
+                }
+            },
+        };
+        self.copy_status(key, &content)
+    }
+
+    /// Writes the snapshot's identity and class into a content that was made for it.
+    fn bind(&self, snapshot: &Value, content: &Arc<Value>) -> Result<Arc<Value>, Trouble> {
+        let class = set(snapshot, "/spec/volumeSnapshotClassName");
+        let bound = set(content, "/spec/volumeSnapshotRef/uid").is_some();
+        if bound && set(content, "/spec/volumeSnapshotClassName").is_some() {
+            return Ok(content.clone());
+        }
+        let key = Key::new(CONTENTS, "", object::name(content));
+        self.patch(&key, Part::Main, |object| {
+            object["spec"]["volumeSnapshotRef"]["uid"] = object::uid(snapshot).into();
+            if let Some(class) = class {
+                object["spec"]["volumeSnapshotClassName"] = class.into();
+            }
+        })
+    }
+
+    fn create_content(&self, snapshot: &Value) -> Result<Arc<Value>, Trouble> {
+        self.hold_claim(snapshot)?;
+        let step = format!("failed to get input parameters to create snapshot {}", object::name(snapshot));
+        let class_name = object::text(snapshot, "/spec/volumeSnapshotClassName");
+        let class = self.class(class_name).map_err(|trouble| trouble.quoted(&step))?;
+        let volume = self.volume_of(snapshot).map_err(|trouble| trouble.quoted(&step))?;
+        let handle = set(&volume, "/spec/csi/volumeHandle").ok_or_else(|| {
+            let name = object::name(&volume);
+            Trouble::Object(format!("cannot find CSI PersistentVolumeSource for volume {name}"))
+        })?;
+        let mut content = json!({
+            "metadata": {"name": dynamic_name(snapshot)},
+            "spec": {
+                "volumeSnapshotRef": {
+                    "apiVersion": snapshot["apiVersion"], "kind": snapshot["kind"],
+                    "namespace": object::namespace(snapshot), "name": object::name(snapshot),
+                    "uid": object::uid(snapshot), "resourceVersion": object::resource_version(snapshot),
+                },
+                "source": {"volumeHandle": handle},
+                "volumeSnapshotClassName": class_name,
+                "deletionPolicy": class["deletionPolicy"],
+                "driver": class["driver"],
+                "sourceVolumeMode": object::text(&volume, "/spec/volumeMode"),
+            },
+        });
+        let secret = |part: &str| {
+            set(&class["parameters"], &format!("/csi.storage.k8s.io~1snapshotter-secret-{part}"))
+        };
+        if let (Some(name), Some(namespace)) = (secret("name"), secret("namespace")) {
+            content["metadata"]["annotations"] = json!({SECRET_NAME: name, SECRET_NAMESPACE: namespace});
+        }
+        let key = Key::new(CONTENTS, "", &dynamic_name(snapshot));
+        match self.context.create(CONTENTS, "", content) {
+            Ok(created) => {
+                self.known.accept(&key, &created);
+                Ok(created)
+            }
+            Err(crate::error::ApiError::AlreadyExists(_)) => Ok(self.context.get(&key)?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Looks whether a ready snapshot still has its content.
+    fn check_bound(&self, key: &Key, snapshot: &Arc<Value>) -> Result<(), Trouble> {
+        let name = object::text(snapshot, "/status/boundVolumeSnapshotContentName");
+        match self.known.get(&Key::new(CONTENTS, "", name)) {
+            None => self.tell(key, snapshot, "VolumeSnapshotContent is missing", true),
+            Some(content) if !refers_to(&content, snapshot, false) => {
+                let told = "VolumeSnapshotContent is not bound to the VolumeSnapshot correctly";
+                self.tell(key, snapshot, told, true)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn copy_status(&self, key: &Key, content: &Value) -> Result<(), Trouble> {
+        let mut snapshot = Value::clone(&*self.context.get(key)?);
+        let status = status_of(snapshot.get("status"), content);
+        if snapshot.get("status") != Some(&status) {
+            object::set_field(&mut snapshot, "status", Some(status));
+            self.update(key, snapshot, Part::Status)?;
+        }
+        Ok(())
+    }
+
+    // === Taking down ===
+
+    fn take_down(&self, key: &Key, snapshot: &Arc<Value>) -> Result<(), Trouble> {
+        if !deletable(snapshot) {
+            return Ok(());
+        }
+        let bound = set(snapshot, "/status/boundVolumeSnapshotContentName").map(str::to_owned);
+        let name = bound.or_else(|| {
+            set(snapshot, "/spec/source/persistentVolumeClaimName").map(|_| dynamic_name(snapshot))
+        });
+        let content_key = Key::new(CONTENTS, "", &name.unwrap_or_default());
+        let content = self.known.get(&content_key).filter(|content| refers_to(content, snapshot, false));
+        if content.is_some() && self.restores_from(snapshot) {
+            let name = object::name(snapshot);
+            return Err(Trouble::Object(format!("snapshot {name} is being used to restore a PVC")));
+        }
+        let mut release_bound = true;
+        if let Some(content) = content {
+            self.mark_deleted(&content_key, &content)?;
+            if content["spec"]["deletionPolicy"] == "Delete" {
+                self.context.delete(&content_key)?;
+                release_bound = false;
+            }
+        }
+        self.release_claim(snapshot, true)?;
+        let mut without = Value::clone(snapshot);
+        object::set_finalizer(&mut without, SOURCE_FINALIZER, false);
+        if release_bound {
+            object::set_finalizer(&mut without, BOUND_FINALIZER, false);
+        }
+        if without != **snapshot {
+            self.update(key, without, Part::Main)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a claim is just being made from the snapshot.
+    fn restores_from(&self, snapshot: &Value) -> bool {
+        let claims = self.context.cache.list(CLAIMS, object::namespace(snapshot));
+        claims.iter().any(|claim| {
+            object::text(claim, "/spec/dataSource/kind") == "VolumeSnapshot"
+                && object::text(claim, "/spec/dataSource/name") == object::name(snapshot)
+                && object::text(claim, "/status/phase") == "Pending"
+        })
+    }
+
+    // === The claim that is snapshotted ===
+
+    fn claim_of(&self, snapshot: &Value) -> Option<Arc<Value>> {
+        let name = set(snapshot, "/spec/source/persistentVolumeClaimName")?;
+        self.context.cached(CLAIMS, object::namespace(snapshot), name)
+    }
+
+    fn volume_of(&self, snapshot: &Value) -> Result<Arc<Value>, Trouble> {
+        let name = object::text(snapshot, "/spec/source/persistentVolumeClaimName");
+        let claim = self.claim_of(snapshot).ok_or_else(|| {
+            let cause = format!("persistentvolumeclaim {name:?} not found");
+            Trouble::Object(format!("failed to retrieve PVC {name} from the lister: {cause:?}"))
+        })?;
+        if object::text(&claim, "/status/phase") != "Bound" {
+            let told =
+                format!("the PVC {name} is not yet bound to a PV, will not attempt to take a snapshot");
+            return Err(Trouble::Object(told));
+        }
+        let volume = object::text(&claim, "/spec/volumeName");
+        let volume = self.context.get(&Key::new(VOLUMES, "", volume))?;
+        let reference = &volume["spec"]["claimRef"];
+        let ours = object::text(reference, "/name") == name
+            && object::text(reference, "/namespace") == object::namespace(&claim)
+            && set(reference, "/uid").is_none_or(|uid| uid == object::uid(&claim));
+        if ours {
+            Ok(volume)
+        } else {
+            Err(Trouble::Object("claim in dataSource not bound or invalid".to_owned()))
+        }
+    }
+
+    fn hold_claim(&self, snapshot: &Value) -> Result<(), Trouble> {
+        const FAILED: &str = "snapshot controller failed to update";
+        let claim = self.claim_of(snapshot).ok_or_else(|| {
+            let name = object::name(snapshot);
+            Trouble::Object(format!("{FAILED} {name} on API server: cannot get claim from snapshot"))
+        })?;
+        let mut with = Value::clone(&claim);
+        if !object::set_finalizer(&mut with, CLAIM_FINALIZER, true) {
+            return Ok(());
+        }
+        if object::deleting(&claim) {
+            let name = object::name(&claim);
+            return Err(Trouble::Object(format!(
+                "{FAILED} {name} on API server: cannot add finalizer on claim because it is being deleted"
+            )));
+        }
+        self.context.update(CLAIMS, with, Part::Main)?;
+        Ok(())
+    }
+
+    /// Lets the claim go when no unfinished snapshot needs it any more.
+    fn release_claim(&self, snapshot: &Value, this_one_is_over: bool) -> Result<(), Trouble> {
+        let Some(claim) = self.claim_of(snapshot) else { return Ok(()) };
+        if !object::finalizers(&claim).any(|held| held == CLAIM_FINALIZER) {
+            return Ok(());
+        }
+        let used = self.context.cache.list(SNAPSHOTS, object::namespace(snapshot)).iter().any(|other| {
+            let over = this_one_is_over && object::name(other) == object::name(snapshot);
+            let of_claim =
+                object::text(other, "/spec/source/persistentVolumeClaimName") == object::name(&claim);
+            !over && of_claim && other["status"]["readyToUse"] != true
+        });
+        if !used {
+            let key = Key::new(CLAIMS, object::namespace(&claim), object::name(&claim));
+            self.context.patch(&key, Part::Main, |object| {
+                object::set_finalizer(object, CLAIM_FINALIZER, false);
+            })?;
+        }
+        Ok(())
+    }
+
+    // === Writing ===
+
+    fn patch(&self, key: &Key, part: Part, change: impl FnOnce(&mut Value)) -> Result<Arc<Value>, Trouble> {
+        let written = self.context.patch(key, part, change)?;
+        self.known.accept(key, &written);
+        Ok(written)
+    }
+
+    fn update(&self, key: &Key, object: Value, part: Part) -> Result<(), Trouble> {
+        let resource = key.resource.to_string();
+        let written = self.context.update(&resource, object, part)?;
+        self.known.accept(key, &written);
+        Ok(())
+    }
+
+    /// Writes the trouble into the snapshot's status.
+    fn tell(&self, key: &Key, snapshot: &Arc<Value>, message: &str, not_ready: bool) -> Result<(), Trouble> {
+        if object::text(snapshot, "/status/error/message") == message {
+            return Ok(());
+        }
+        let mut told = Value::clone(snapshot);
+        told["status"]["error"] = json!({"message": message, "time": object::now()});
+        if not_ready {
+            told["status"]["readyToUse"] = false.into();
+        }
+        self.update(key, told, Part::Status)
+    }
+}
+
+// === Rules ===
+
+/// The name of the content that is made for a snapshot.
+fn dynamic_name(snapshot: &Value) -> String {
+    format!("snapcontent-{}", object::uid(snapshot))
+}
+
+/// Whether a deleted snapshot still holds what is to be taken down.
+fn deletable(snapshot: &Value) -> bool {
+    let holds = |held: &str| held == SOURCE_FINALIZER || held == BOUND_FINALIZER;
+    object::deleting(snapshot) && object::finalizers(snapshot).any(holds)
+}
+
+/// Whether the content points at the snapshot; one made in advance need not know its identity yet.
+fn refers_to(content: &Value, snapshot: &Value, in_advance: bool) -> bool {
+    let reference = &content["spec"]["volumeSnapshotRef"];
+    let uid = object::text(reference, "/uid");
+    object::text(reference, "/name") == object::name(snapshot)
+        && object::text(reference, "/namespace") == object::namespace(snapshot)
+        && (uid == object::uid(snapshot) || (in_advance && uid.is_empty()))
+}
+
+/// Whether the snapshot's status lacks something that the content's has.
+fn behind(snapshot: &Value, content: &Value) -> bool {
+    let (old, new) = (&snapshot["status"], &content["status"]);
+    if new.is_null() {
+        return false;
+    }
+    // Two known readinesses count as different, even when they are the same.
+    old.is_null()
+        || old["boundVolumeSnapshotContentName"].is_null()
+        || (old["creationTime"].is_null() && !new["creationTime"].is_null())
+        || !new["readyToUse"].is_null()
+        || (old["restoreSize"].is_null() && !new["restoreSize"].is_null())
+}
+
+/// The snapshot's status with the content's copied into it.
+fn status_of(old: Option<&Value>, content: &Value) -> Value {
+    let from = &content["status"];
+    let ready = from["readyToUse"] == true;
+    let mut status = old.cloned().unwrap_or_else(|| json!({}));
+    let mut absent = |field: &str, value: Value| {
+        if status[field].is_null() && !value.is_null() {
+            status[field] = value;
+        }
+    };
+    absent("boundVolumeSnapshotContentName", object::name(content).into());
+    absent("creationTime", from["creationTime"].as_i64().map_or(Value::Null, time));
+    absent(
+        "restoreSize",
+        from["restoreSize"].as_i64().map_or(Value::Null, |size| quantity::format(size).into()),
+    );
+    if status["readyToUse"] != ready {
+        status["readyToUse"] = ready.into();
+    }
+    let error = from.get("error").filter(|error| !error.is_null()).cloned();
+    object::set_field(&mut status, "error", error);
+    // Looking at an absent field leaves a null behind.
+    if let Value::Object(fields) = &mut status {
+        fields.retain(|_, value| !value.is_null());
+    }
+    status
+}
+
+/// Nanoseconds since 1970 as a time of Kubernetes.
+fn time(nanoseconds: i64) -> Value {
+    let time = Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_is_copied_with_times_and_sizes_as_users_read_them() {
+        let content = |status: Value| json!({"metadata": {"name": "c"}, "status": status});
+        assert_eq!(
+            status_of(None, &content(json!(null))),
+            json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false})
+        );
+        let cut = content(json!({"creationTime": 1_000_000_000, "restoreSize": 1024, "readyToUse": true}));
+        let old =
+            json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false, "error": {"message": "x"}});
+        assert_eq!(
+            status_of(Some(&old), &cut),
+            json!({
+                "boundVolumeSnapshotContentName": "c", "readyToUse": true,
+                "creationTime": "1970-01-01T00:00:01Z", "restoreSize": "1Ki",
+            })
+        );
+        let failed = content(json!({"readyToUse": false, "error": {"message": "y"}}));
+        assert_eq!(status_of(Some(&old), &failed)["error"]["message"], "y");
+    }
+
+    #[test]
+    fn content_made_in_advance_need_not_know_the_identity() {
+        let snapshot = json!({"metadata": {"namespace": "n", "name": "s", "uid": "u"}});
+        let content =
+            |uid: &str| json!({"spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": uid}}});
+        for (uid, in_advance, expected) in
+            [("u", false, true), ("u", true, true), ("", true, true), ("", false, false), ("v", true, false)]
+        {
+            assert_eq!(refers_to(&content(uid), &snapshot, in_advance), expected, "{uid} {in_advance}");
+        }
+    }
+}
