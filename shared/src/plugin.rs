@@ -1,14 +1,13 @@
 //! The builder of a plugin: registers actions by name and serves them.
 
-use std::any::type_name;
-use std::collections::BTreeSet;
+use std::any::{Any, type_name};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::backup::{BackupItemAction, BackupItemActionV2, DeleteItemAction, ItemBlockAction};
-use crate::kind::{Handlers, Kind};
-use crate::model::ResourceSelector;
+use crate::kind::{Handlers, Kind, KindService};
 use crate::name::PluginName;
 use crate::restore::{RestoreItemAction, RestoreItemActionV2};
 use crate::storage::{ObjectStore, VolumeSnapshotter, VolumeSnapshotterV2};
@@ -39,19 +38,6 @@ pub enum RegistrationError {
     Nothing,
 }
 
-/// The handlers of each kind.
-pub(crate) struct Kinds {
-    pub(crate) backup_item_actions: Handlers<dyn BackupItemAction>,
-    pub(crate) backup_item_actions_v2: Handlers<dyn BackupItemActionV2>,
-    pub(crate) restore_item_actions: Handlers<dyn RestoreItemAction>,
-    pub(crate) restore_item_actions_v2: Handlers<dyn RestoreItemActionV2>,
-    pub(crate) delete_item_actions: Handlers<dyn DeleteItemAction>,
-    pub(crate) item_block_actions: Handlers<dyn ItemBlockAction>,
-    pub(crate) object_stores: Handlers<dyn ObjectStore>,
-    pub(crate) volume_snapshotters: Handlers<dyn VolumeSnapshotter>,
-    pub(crate) volume_snapshotters_v2: Handlers<dyn VolumeSnapshotterV2>,
-}
-
 /// A plugin's binary: what it is called, and the actions in it.
 ///
 /// Actions are made when Velero first calls them, not before: a process often lives for one call to one of them.
@@ -64,7 +50,7 @@ pub struct Plugin {
     list_volume_snapshotter_v2: bool,
     claimed: BTreeSet<(Kind, PluginName)>,
     errors: Vec<RegistrationError>,
-    kinds: Kinds,
+    services: BTreeMap<Kind, Box<dyn KindService>>,
 }
 
 /// [`Plugin::new`] with the name and version of the crate it stands in, and the revision in the environment variable
@@ -79,15 +65,19 @@ macro_rules! plugin {
 
 /// A method of the builder that registers one kind.
 macro_rules! registers {
-    ($(#[$doc:meta])* $method:ident, $trait:ident, $kind:ident, $handlers:ident) => {
+    ($(#[$doc:meta])* $method:ident, $kind:ident) => {
         $(#[$doc])*
-        pub fn $method<A: $trait>(
+        pub fn $method<A: $kind>(
             mut self,
             name: PluginName,
             make: impl Fn() -> A + Send + Sync + 'static,
         ) -> Self {
             if self.claim(Kind::$kind, &name) {
-                self.kinds.$handlers.insert(name, type_name::<A>(), Box::new(move || Arc::new(make())));
+                let new = || Box::new(Handlers::<dyn $kind>::new(Kind::$kind)) as Box<dyn KindService>;
+                let service: &mut dyn Any = self.services.entry(Kind::$kind).or_insert_with(new).as_mut();
+                if let Some(handlers) = service.downcast_mut::<Handlers<dyn $kind>>() {
+                    handlers.insert(name, type_name::<A>(), Box::new(move || Arc::new(make())));
+                }
             }
             self
         }
@@ -105,17 +95,7 @@ impl Plugin {
             list_volume_snapshotter_v2: false,
             claimed: BTreeSet::new(),
             errors: Vec::new(),
-            kinds: Kinds {
-                backup_item_actions: Handlers::new(Kind::BackupItemAction),
-                backup_item_actions_v2: Handlers::new(Kind::BackupItemActionV2),
-                restore_item_actions: Handlers::new(Kind::RestoreItemAction),
-                restore_item_actions_v2: Handlers::new(Kind::RestoreItemActionV2),
-                delete_item_actions: Handlers::new(Kind::DeleteItemAction),
-                item_block_actions: Handlers::new(Kind::ItemBlockAction),
-                object_stores: Handlers::new(Kind::ObjectStore),
-                volume_snapshotters: Handlers::new(Kind::VolumeSnapshotter),
-                volume_snapshotters_v2: Handlers::new(Kind::VolumeSnapshotterV2),
-            },
+            services: BTreeMap::new(),
         }
     }
 
@@ -133,42 +113,42 @@ impl Plugin {
 
     registers!(
         /// Registers a [`BackupItemAction`]. New plugins register a [`BackupItemActionV2`].
-        backup_item_action, BackupItemAction, BackupItemAction, backup_item_actions
+        backup_item_action, BackupItemAction
     );
     registers!(
         /// Registers a [`BackupItemActionV2`]. Needs Velero 1.11.
-        backup_item_action_v2, BackupItemActionV2, BackupItemActionV2, backup_item_actions_v2
+        backup_item_action_v2, BackupItemActionV2
     );
     registers!(
         /// Registers a [`RestoreItemAction`]. New plugins register a [`RestoreItemActionV2`].
-        restore_item_action, RestoreItemAction, RestoreItemAction, restore_item_actions
+        restore_item_action, RestoreItemAction
     );
     registers!(
         /// Registers a [`RestoreItemActionV2`]. Needs Velero 1.11.
-        restore_item_action_v2, RestoreItemActionV2, RestoreItemActionV2, restore_item_actions_v2
+        restore_item_action_v2, RestoreItemActionV2
     );
     registers!(
         /// Registers a [`DeleteItemAction`].
-        delete_item_action, DeleteItemAction, DeleteItemAction, delete_item_actions
+        delete_item_action, DeleteItemAction
     );
     registers!(
         /// Registers an [`ItemBlockAction`]. Needs Velero 1.15; it is not listed to a server whose arguments look older,
         /// since such a one would not start.
-        item_block_action, ItemBlockAction, ItemBlockAction, item_block_actions
+        item_block_action, ItemBlockAction
     );
     registers!(
         /// Registers an [`ObjectStore`]; its name is the `provider` of a BackupStorageLocation.
-        object_store, ObjectStore, ObjectStore, object_stores
+        object_store, ObjectStore
     );
     registers!(
         /// Registers a [`VolumeSnapshotter`]; its name is the `provider` of a VolumeSnapshotLocation.
-        volume_snapshotter, VolumeSnapshotter, VolumeSnapshotter, volume_snapshotters
+        volume_snapshotter, VolumeSnapshotter
     );
     registers!(
         /// Registers a [`VolumeSnapshotterV2`], which is served but not listed: no release of Velero knows the kind, and a
         /// server that is told of it does not start. See
         /// [`list_volume_snapshotter_v2`](Self::list_volume_snapshotter_v2).
-        volume_snapshotter_v2, VolumeSnapshotterV2, VolumeSnapshotterV2, volume_snapshotters_v2
+        volume_snapshotter_v2, VolumeSnapshotterV2
     );
 
     /// Whether to list `VolumeSnapshotterV2` to the server. Off unless said otherwise.
@@ -229,8 +209,8 @@ impl Plugin {
         self.log_targets.clone()
     }
 
-    pub(crate) fn into_kinds(self) -> Kinds {
-        self.kinds
+    pub(crate) fn into_services(self) -> impl Iterator<Item = (Kind, Box<dyn KindService>)> {
+        self.services.into_iter()
     }
 
     /// `name version (revision)`, with a newline.
@@ -245,32 +225,18 @@ impl Plugin {
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (kind, name) in self.names() {
-            let selector = match self.selector(kind, name) {
-                Some(selector) => format!("  applies to {selector}"),
-                None => String::new(),
-            };
+            let selector = self.services.get(&kind).and_then(|service| service.selector(name));
+            let selector = selector.map(|selector| format!("  applies to {selector}")).unwrap_or_default();
             let _ = writeln!(text, "{kind:<20}  {name}{selector}");
         }
         text
-    }
-
-    fn selector(&self, kind: Kind, name: &PluginName) -> Option<ResourceSelector> {
-        match kind {
-            Kind::BackupItemAction => Some(self.kinds.backup_item_actions.get(name)?.applies_to()),
-            Kind::BackupItemActionV2 => Some(self.kinds.backup_item_actions_v2.get(name)?.applies_to()),
-            Kind::RestoreItemAction => Some(self.kinds.restore_item_actions.get(name)?.applies_to()),
-            Kind::RestoreItemActionV2 => Some(self.kinds.restore_item_actions_v2.get(name)?.applies_to()),
-            Kind::DeleteItemAction => Some(self.kinds.delete_item_actions.get(name)?.applies_to()),
-            Kind::ItemBlockAction => Some(self.kinds.item_block_actions.get(name)?.applies_to()),
-            Kind::ObjectStore | Kind::VolumeSnapshotter | Kind::VolumeSnapshotterV2 => None,
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Item, Result, backup, name};
+    use crate::{Item, ResourceSelector, Result, backup, name};
 
     struct Idle;
 

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tonic::{Request, Response, Status};
 
+use super::service::kind_service;
 use super::{Handlers, backup, identifiers, item};
 use crate::error::Result;
 use crate::generated::generated as wire;
@@ -66,6 +67,10 @@ pub trait BackupItemAction: Send + Sync + 'static {
     /// An error keeps the item out of the backup, which becomes `PartiallyFailed`.
     async fn execute(&self, item: Item, backup: Backup) -> Result<Changes>;
 }
+
+kind_service!(BackupItemAction, wire::backup_item_action_server::BackupItemActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::backup_item_action_server::BackupItemAction for Handlers<dyn BackupItemAction> {

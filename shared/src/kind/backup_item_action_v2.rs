@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
 use super::backup_item_action::Changes;
+use super::service::kind_service;
 use super::{Handlers, backup, identifiers, item, operation_id};
 use crate::AsyncNotSupported;
 use crate::error::Result;
@@ -103,6 +104,10 @@ pub trait BackupItemActionV2: Send + Sync + 'static {
         Ok(())
     }
 }
+
+kind_service!(BackupItemActionV2, wire::backup_item_action_server::BackupItemActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::backup_item_action_server::BackupItemAction for Handlers<dyn BackupItemActionV2> {

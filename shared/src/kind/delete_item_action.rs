@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
+use super::service::kind_service;
 use super::{Handlers, backup, item};
 use crate::error::Result;
 use crate::generated::generated as wire;
@@ -23,6 +24,10 @@ pub trait DeleteItemAction: Send + Sync + 'static {
     /// an error nothing points at what was left over but the text, so name it.
     async fn execute(&self, item: Item, backup: Backup) -> Result<()>;
 }
+
+kind_service!(DeleteItemAction, wire::delete_item_action_server::DeleteItemActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::delete_item_action_server::DeleteItemAction for Handlers<dyn DeleteItemAction> {

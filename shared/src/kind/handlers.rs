@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tonic::{Code, Response, Status};
 
 use super::Kind;
+use super::service::not_found;
 use crate::error::{self, Result};
 use crate::name::PluginName;
 use crate::panic::Panic;
@@ -38,9 +39,9 @@ impl<T: ?Sized> Handlers<T> {
         Self { kind, entries: BTreeMap::new(), calls: Calls::default() }
     }
 
-    /// Counts calls in `calls`.
-    pub(crate) fn counted_by(self, calls: &Calls) -> Self {
-        Self { calls: calls.clone(), ..self }
+    /// Counts calls in `calls` from now on.
+    pub(crate) fn set_calls(&mut self, calls: &Calls) {
+        self.calls = calls.clone();
     }
 
     pub(crate) fn insert(&mut self, name: PluginName, type_name: &'static str, make: Make<T>) {
@@ -68,11 +69,7 @@ impl<T: ?Sized> Handlers<T> {
         R: Send + 'static,
     {
         let Some((_, entry)) = self.entries.iter().find(|(registered, _)| registered.as_str() == name) else {
-            // The words of a Go plugin, which users search for.
-            let kind = self.kind;
-            return Err(Status::unknown(format!(
-                "{kind} plugin: {name} was not found or has an invalid name format"
-            )));
+            return Err(not_found(self.kind, name));
         };
         let entry = Arc::clone(entry);
         let function = format!("{}::{method}", entry.type_name);

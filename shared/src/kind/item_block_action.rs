@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
+use super::service::kind_service;
 use super::{Handlers, backup, identifiers, item};
 use crate::error::Result;
 use crate::generated::v1 as wire;
@@ -22,6 +23,10 @@ pub trait ItemBlockAction: Send + Sync + 'static {
     /// An error counts as one of the backup; the item is backed up without its block.
     async fn related_items(&self, item: Item, backup: Backup) -> Result<Vec<ResourceIdentifier>>;
 }
+
+kind_service!(ItemBlockAction, wire::item_block_action_server::ItemBlockActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::item_block_action_server::ItemBlockAction for Handlers<dyn ItemBlockAction> {

@@ -11,6 +11,7 @@ pub(crate) mod volume_snapshotter;
 pub(crate) mod volume_snapshotter_v2;
 
 mod handlers;
+mod service;
 
 use bytes::Bytes;
 
@@ -18,6 +19,7 @@ use crate::error::Result;
 use crate::generated::generated as wire;
 use crate::model::{Backup, Item, OperationId, ResourceIdentifier, Restore};
 pub(crate) use handlers::Handlers;
+pub(crate) use service::{Answer, KindService, LARGEST_MESSAGE, not_registered};
 
 /// A kind of plugin, as `ListPlugins` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,6 +67,21 @@ impl Kind {
             Self::DeleteItemAction => "DeleteItemAction",
             Self::ItemBlockAction => "ItemBlockAction",
             Self::VolumeSnapshotterV2 => "VolumeSnapshotterV2",
+        }
+    }
+
+    /// The gRPC service of the kind.
+    pub(crate) const fn service(self) -> &'static str {
+        match self {
+            Self::BackupItemAction => "generated.BackupItemAction",
+            Self::BackupItemActionV2 => "v2.BackupItemAction",
+            Self::VolumeSnapshotter => "generated.VolumeSnapshotter",
+            Self::ObjectStore => "generated.ObjectStore",
+            Self::RestoreItemAction => "generated.RestoreItemAction",
+            Self::RestoreItemActionV2 => "v2.RestoreItemAction",
+            Self::DeleteItemAction => "generated.DeleteItemAction",
+            Self::ItemBlockAction => "v1.ItemBlockAction",
+            Self::VolumeSnapshotterV2 => "v2.VolumeSnapshotter",
         }
     }
 

@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Handlers;
+use super::service::kind_service;
 use crate::error::{Error, Result};
 use crate::generated::generated as wire;
 
@@ -82,6 +83,8 @@ pub trait ObjectStore: Send + Sync + 'static {
     /// `velero backup logs` and the like fail.
     async fn create_signed_url(&self, bucket: &str, key: &str, ttl: Duration) -> Result<String>;
 }
+
+kind_service!(ObjectStore, wire::object_store_server::ObjectStoreServer, |_| None);
 
 #[async_trait]
 impl wire::object_store_server::ObjectStore for Handlers<dyn ObjectStore> {

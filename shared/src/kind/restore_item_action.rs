@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tonic::{Request, Response, Status};
 
+use super::service::kind_service;
 use super::{Handlers, identifiers, item, restore};
 use crate::error::Result;
 use crate::generated::generated as wire;
@@ -96,6 +97,10 @@ pub(super) fn input(came: Bytes, from_backup: Bytes, of: &Bytes) -> Result<Resto
     let from_backup = if from_backup.is_empty() { came.clone() } else { from_backup };
     Ok(RestoreInput { item: item(came)?, from_backup: item(from_backup)?, restore: restore(of)? })
 }
+
+kind_service!(RestoreItemAction, wire::restore_item_action_server::RestoreItemActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::restore_item_action_server::RestoreItemAction for Handlers<dyn RestoreItemAction> {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
 use super::restore_item_action::{Changes, RestoreInput, input};
+use super::service::kind_service;
 use super::{Handlers, operation_id, restore};
 use crate::AsyncNotSupported;
 use crate::error::Result;
@@ -156,6 +157,10 @@ pub trait RestoreItemActionV2: Send + Sync + 'static {
         Ok(())
     }
 }
+
+kind_service!(RestoreItemActionV2, wire::restore_item_action_server::RestoreItemActionServer, |action| Some(
+    action.applies_to()
+));
 
 #[async_trait]
 impl wire::restore_item_action_server::RestoreItemAction for Handlers<dyn RestoreItemActionV2> {

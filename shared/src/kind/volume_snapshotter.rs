@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
+use super::service::kind_service;
 use super::{Handlers, item};
 use crate::error::Result;
 use crate::generated::generated as wire;
@@ -83,6 +84,8 @@ pub trait VolumeSnapshotter: Send + Sync + 'static {
     /// The PersistentVolume is not restored.
     async fn set_volume_id(&self, volume: Item, id: &str) -> Result<Item>;
 }
+
+kind_service!(VolumeSnapshotter, wire::volume_snapshotter_server::VolumeSnapshotterServer, |_| None);
 
 /// The calls that both versions share, so that each service is only their list.
 impl<T: VolumeSnapshotter + ?Sized> Handlers<T> {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tonic::{Request, Response, Status};
 
 use super::Handlers;
+use super::service::kind_service;
 use super::volume_snapshotter::{VolumeSnapshotter, serve};
 use crate::error::Result;
 use crate::generated::v2 as wire;
@@ -28,6 +29,8 @@ pub trait VolumeSnapshotterV2: VolumeSnapshotter {
         Ok(())
     }
 }
+
+kind_service!(VolumeSnapshotterV2, wire::volume_snapshotter_server::VolumeSnapshotterServer, |_| None);
 
 serve!(wire::volume_snapshotter_server::VolumeSnapshotter, VolumeSnapshotterV2, {
     async fn progress(
