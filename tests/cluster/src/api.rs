@@ -2,16 +2,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fault_proxy::rules::Rule;
+use orders::live::Orders;
 use tokio::sync::watch;
 
 use crate::log::Log;
 use crate::state::State;
 
-/// The state behind its lock, and the log of requests.
+/// The state behind its lock, the log of requests, and the faults in force.
 #[derive(Debug)]
 pub(crate) struct Api {
     state: Mutex<State>,
     pub(crate) log: Log,
+    pub(crate) faults: Orders<Rule>,
     /// `host:port`.
     pub(crate) address: String,
     /// Clients must show this one, if it is set.
@@ -20,7 +23,13 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(address: String, token: Option<String>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::new()), log: Log::default(), address, token })
+        Arc::new(Self {
+            state: Mutex::new(State::new()),
+            log: Log::default(),
+            faults: Orders::default(),
+            address,
+            token,
+        })
     }
 
     /// The state, locked. Never held over an await.

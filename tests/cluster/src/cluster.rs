@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fault_proxy::rules::{InvalidRule, Rule};
+use orders::live::Orders;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -13,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::api::Api;
 use crate::error::ApiError;
 use crate::kind::Kind;
-use crate::log::Request;
+use crate::log::{self, Request};
 use crate::object;
 use crate::rules::update::Part;
 use crate::state::{Deleted, Preconditions, State, key};
@@ -216,14 +218,29 @@ impl Cluster {
         self.api.log.requests()
     }
 
-    /// How often each client (by `User-Agent`) used each verb on each resource, as `get pods`.
+    /// How often each client (by `User-Agent`) used each verb on each resource, written
+    /// `patch volumesnapshotcontents/status`.
     pub fn counts(&self) -> BTreeMap<String, BTreeMap<String, usize>> {
-        self.api.log.counts()
+        log::counts(&self.requests())
     }
 
     /// Forgets the requests so far.
     pub fn clear_requests(&self) {
         self.api.log.clear();
+    }
+
+    /// Orders what happens to later requests over HTTP; gives back the rule's id.
+    ///
+    /// # Errors
+    /// A rule that makes no sense.
+    pub fn order(&self, rule: Rule) -> Result<String, InvalidRule> {
+        rule.check()?;
+        Ok(self.api.faults.add(rule))
+    }
+
+    /// The fault rules in force, to look at and to remove.
+    pub fn faults(&self) -> &Orders<Rule> {
+        &self.api.faults
     }
 
     /// Forgets the history, as a compaction does: watches from before it are answered with 410.

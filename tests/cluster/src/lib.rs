@@ -30,6 +30,7 @@ mod api;
 mod cluster;
 mod controllers;
 mod error;
+mod faults;
 mod kind;
 mod kinds;
 mod log;
@@ -40,6 +41,8 @@ mod server;
 pub mod simulator;
 mod state;
 mod store;
+
+pub use fault_proxy::rules::{InvalidRule, Rule};
 
 pub use cluster::{Cluster, NotSeen, Options};
 pub use error::{ApiError, FieldError, Subject};

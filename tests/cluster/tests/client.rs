@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // tests
 use std::time::Duration;
 
-use cluster::{Cluster, Options};
+use cluster::{Cluster, Options, Rule};
 use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
 use kube::api::{
@@ -196,6 +196,35 @@ async fn requests_are_logged_with_their_answers_and_a_wrong_token_is_kept_out() 
     let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(stranger).unwrap(), "default");
     assert_eq!(refused(maps.get("x").await.unwrap_err()).0, 401);
     let log: Vec<(String, Option<u16>)> =
-        cluster.requests().into_iter().map(|request| (request.verb, request.code)).collect();
+        cluster.requests().into_iter().map(|request| (request.info.verb, request.code)).collect();
     assert_eq!(log, [("list".to_owned(), Some(200)), ("get".to_owned(), Some(401))]);
+}
+
+#[tokio::test]
+async fn ordered_faults_hit_requests_before_and_after_their_effect() {
+    let cluster = Cluster::start().await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client(&cluster).await, "default");
+    // Not 429, 503 or 504: kube's client repeats those by itself.
+    cluster.order(Rule::on("create").resource("configmaps").name("x").times(1).fail(500)).unwrap();
+    assert_eq!(refused(maps.create(&PostParams::default(), &map("x")).await.unwrap_err()).0, 500);
+    assert!(cluster.get("configmaps", "default", "x").unwrap().is_none());
+
+    cluster.order(Rule::on("create").name("x").times(1).close().after_effect()).unwrap();
+    assert!(!matches!(maps.create(&PostParams::default(), &map("x")).await.unwrap_err(), Error::Api(_)));
+    assert!(
+        cluster.get("configmaps", "default", "x").unwrap().is_some(),
+        "done, and the client doesn't know"
+    );
+
+    cluster.order(Rule::on("list").times(1).truncate(20)).unwrap();
+    assert!(maps.list(&ListParams::default()).await.is_err());
+
+    let id = cluster.order(Rule::on("get").name("x").hang()).unwrap();
+    let waiting = tokio::spawn(async move { maps.get("x").await });
+    while cluster.requests().iter().all(|request| !request.rules.contains(&id)) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    cluster.faults().remove(&id);
+    waiting.await.unwrap().unwrap();
 }

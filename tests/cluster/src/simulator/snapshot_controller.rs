@@ -56,7 +56,7 @@ impl SnapshotController {
     fn sync_content(&self, key: &Key) -> Result<(), Trouble> {
         let Some(content) = self.context.cache.get(key) else {
             if let Some(gone) = self.known.remove(key) {
-                self.context.queue.add(self.referred(&gone));
+                self.context.queue.add(referred(&gone));
             }
             return Ok(());
         };
@@ -71,7 +71,7 @@ impl SnapshotController {
             })?;
             return Ok(());
         }
-        let snapshot_key = self.referred(&content);
+        let snapshot_key = referred(&content);
         let uid = object::text(&content, "/spec/volumeSnapshotRef/uid");
         let Some(snapshot) = self.known.get(&snapshot_key).filter(|snapshot| object::uid(snapshot) == uid)
         else {
@@ -84,12 +84,6 @@ impl SnapshotController {
             self.mark_deleted(key, &content)?;
         }
         Ok(())
-    }
-
-    /// The snapshot that a content refers to.
-    fn referred(&self, content: &Value) -> Key {
-        let part = |pointer| object::text(content, pointer);
-        Key::new(SNAPSHOTS, part("/spec/volumeSnapshotRef/namespace"), part("/spec/volumeSnapshotRef/name"))
     }
 
     /// Says that the snapshot goes; only then does the sidecar work off the content's deletion.
@@ -471,6 +465,12 @@ impl SnapshotController {
 }
 
 // === Rules ===
+
+/// The snapshot that a content refers to.
+fn referred(content: &Value) -> Key {
+    let part = |pointer| object::text(content, pointer);
+    Key::new(SNAPSHOTS, part("/spec/volumeSnapshotRef/namespace"), part("/spec/volumeSnapshotRef/name"))
+}
 
 /// The name of the content that is made for a snapshot.
 fn dynamic_name(snapshot: &Value) -> String {
