@@ -1,6 +1,8 @@
 //! Plays the Velero server towards a plugin, in any language.
 
+pub mod archive;
 pub mod client;
+pub mod discovery;
 pub mod event;
 pub mod go;
 pub mod log;
@@ -8,4 +10,5 @@ pub mod minor;
 pub mod operation;
 pub mod phase;
 pub mod registry;
+pub mod select;
 pub mod session;

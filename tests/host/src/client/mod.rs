@@ -22,6 +22,7 @@ pub use item_block_action::ItemBlockAction;
 pub use object_store::ObjectStore;
 pub use plugin::Plugin;
 pub use progress::Progress;
+pub(crate) use resource::group_resource;
 pub use resource::{ResourceIdentifier, Selection};
 pub use restore_item_action::RestoreItemAction;
 pub use volume_snapshotter::VolumeSnapshotter;

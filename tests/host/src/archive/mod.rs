@@ -1,0 +1,9 @@
+//! A backup's tarball: where items lie in it, how it is written, read, and written again with newer items.
+
+mod path;
+mod reader;
+mod writer;
+
+pub use path::item_path;
+pub use reader::{Archive, ArchiveError, StoredItem};
+pub use writer::ArchiveWriter;
