@@ -2,8 +2,8 @@
 //! server does. No I/O.
 
 use percent_encoding::percent_decode_str;
+use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The meaning of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,15 +70,12 @@ impl RequestInfo {
         !self.resource.is_empty()
     }
 
-    /// Takes the name of a created object from the request's body, where it is JSON; a `generateName` counts
-    /// as the name. Nothing changes where the path has a name.
+    /// Takes the name of a created object from the request's body, JSON or protobuf; a `generateName` counts as the
+    /// name. Nothing changes where the path has a name.
     #[must_use]
     pub fn named_by(mut self, body: &[u8]) -> Self {
         if self.verb == "create" && self.name.is_empty() {
-            let object: Value = serde_json::from_slice(body).unwrap_or_default();
-            let metadata = &object["metadata"];
-            let name = metadata["name"].as_str().or_else(|| metadata["generateName"].as_str());
-            name.unwrap_or_default().clone_into(&mut self.name);
+            self.name = body_name(body).unwrap_or_default();
         }
         self
     }
@@ -117,6 +114,49 @@ impl RequestInfo {
             }
         }
     }
+}
+
+/// What a body in protobuf begins with.
+const PROTOBUF: &[u8] = b"k8s\0";
+
+/// The envelope of an object in protobuf.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Envelope {
+    #[prost(bytes = "vec", tag = "2")]
+    raw: Vec<u8>,
+}
+
+/// What all objects have in common.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Object {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Metadata>,
+}
+
+/// The names of an object.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    generate_name: String,
+}
+
+#[derive(Deserialize)]
+struct JsonObject {
+    metadata: Metadata,
+}
+
+fn body_name(body: &[u8]) -> Option<String> {
+    let metadata = match body.strip_prefix(PROTOBUF) {
+        Some(envelope) => {
+            let envelope = Envelope::decode(envelope).ok()?;
+            Object::decode(&*envelope.raw).ok()?.metadata?
+        }
+        None => serde_json::from_slice::<JsonObject>(body).ok()?.metadata,
+    };
+    Some(if metadata.name.is_empty() { metadata.generate_name } else { metadata.name })
 }
 
 fn verb(method: &str, collection: bool) -> &'static str {
@@ -192,11 +232,16 @@ mod tests {
             (r#"{"metadata": {"name": "p", "generateName": "g-"}}"#, "p"),
             (r#"{"metadata": {"generateName": "g-"}}"#, "g-"),
             (r#"{"metadata": {}}"#, ""),
-            ("k8s\0binary", ""),
+            ("k8s\0no protobuf", ""),
+            (r#"{"metadata": {"name": 5}}"#, ""),
             ("", ""),
         ] {
             assert_eq!(create.clone().named_by(body.as_bytes()).name, name, "{body}");
         }
+        // As kubectl sends a ConfigMap: type and object in an envelope, the metadata first in the object.
+        let typed =
+            b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0a\x0a\x03\x0a\x01p\x12\x03\x0a\x01x\x1a\x00";
+        assert_eq!(create.clone().named_by(typed).name, "p");
         let body = br#"{"metadata": {"name": "other"}}"#;
         let update = RequestInfo::new("PUT", "/api/v1/namespaces/a/pods/p", "");
         assert_eq!(update.named_by(body).name, "p");
