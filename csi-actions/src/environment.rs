@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::arguments::Arguments;
+use velero_plugin::HostArgs;
+
 use crate::cluster::Cluster;
 use crate::settings::{Mode, Settings};
 
@@ -18,7 +19,7 @@ pub struct Environment {
 impl Environment {
     /// Of this process. Nothing is connected yet.
     pub fn of_process() -> Arc<Self> {
-        let arguments = Arguments::of_process();
+        let arguments = HostArgs::from_env();
         Arc::new(Self { settings: Settings::of_process(&arguments), cluster: Cluster::of_server(arguments) })
     }
 

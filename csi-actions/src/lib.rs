@@ -5,6 +5,7 @@
 
 pub mod backup;
 pub mod class_choice;
+pub mod cluster;
 pub mod delete;
 pub mod discard;
 pub mod driver_error;
@@ -18,9 +19,6 @@ pub mod ownership;
 pub mod quantity;
 pub mod readiness;
 pub mod settings;
-
-pub mod arguments;
-pub mod cluster;
 
 use std::sync::{Arc, OnceLock};
 

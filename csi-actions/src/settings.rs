@@ -1,6 +1,6 @@
 //! What an operator can set, by environment variables of the server's container.
 
-use crate::arguments::Arguments;
+use velero_plugin::HostArgs;
 
 /// How the actions share the work with Velero's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct InvalidSetting {
 
 impl Settings {
     /// Of this process. A senseless value is logged and does not stop the server.
-    pub fn of_process(arguments: &Arguments) -> Self {
+    pub fn of_process(arguments: &HostArgs) -> Self {
         let (settings, invalid) = Self::read(arguments, |name| std::env::var(name).ok());
         for invalid in invalid {
             tracing::warn!("{invalid}");
@@ -55,11 +55,11 @@ impl Settings {
 
     /// Reads the settings by `variable`, and tells which of them mean nothing.
     pub fn read(
-        arguments: &Arguments,
+        arguments: &HostArgs,
         variable: impl Fn(&str) -> Option<String>,
     ) -> (Self, Vec<InvalidSetting>) {
         let mut invalid = Vec::new();
-        let found = if arguments.enable_csi() { Mode::Alongside } else { Mode::Standalone };
+        let found = if arguments.has_feature("EnableCSI") { Mode::Alongside } else { Mode::Standalone };
         let settings = Self {
             mode: choice(
                 "CSI_ACTIONS_MODE",
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str, variables: &[(&str, &str)]) -> (Settings, Vec<InvalidSetting>) {
-        let arguments = Arguments::read(line.split(' ').map(str::to_owned));
+        let arguments = HostArgs::new(line.split(' ').map(Into::into));
         let get = |name: &str| {
             variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned())
         };

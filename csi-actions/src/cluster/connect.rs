@@ -9,15 +9,15 @@ use kube::client::{Body, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
+use velero_plugin::HostArgs;
 
 use super::error::{ApiError, Reason};
-use crate::arguments::Arguments;
 
 /// How API servers and their audit logs name us.
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));
 
 /// Connects as the server does: by `--kubeconfig`, by `KUBECONFIG`, else by the pod's service account.
-pub(super) async fn connect(arguments: &Arguments) -> Result<Client, ApiError> {
+pub(super) async fn connect(arguments: &HostArgs) -> Result<Client, ApiError> {
     let refused = |error: BoxError| ApiError::new("find the cluster", Reason::NoCluster, error.to_string());
     let config = config(arguments).await.map_err(refused)?;
     client(config).map_err(refused)
@@ -38,9 +38,12 @@ pub(super) fn client(mut config: Config) -> Result<Client, BoxError> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-async fn config(arguments: &Arguments) -> Result<Config, BoxError> {
-    let options = KubeConfigOptions { context: arguments.context.clone(), ..KubeConfigOptions::default() };
-    if let Some(path) = &arguments.kubeconfig {
+async fn config(arguments: &HostArgs) -> Result<Config, BoxError> {
+    let options = KubeConfigOptions {
+        context: arguments.value("kubecontext").map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    if let Some(path) = arguments.value("kubeconfig").filter(|path| !path.is_empty()) {
         return Ok(Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?);
     }
     if std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty()) {

@@ -18,12 +18,11 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use velero_plugin::HostArgs;
 use velero_plugin::retry::{Backoff, retry};
 
 pub use error::{ApiError, Reason};
 use resource::Resource;
-
-use crate::arguments::Arguments;
 
 /// For one object. The API server itself gives up after a minute; a caller of ours is waiting.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
@@ -45,14 +44,14 @@ pub struct Query {
 /// The cluster that the server backs up. Nothing is read or connected before the first request.
 #[derive(Clone)]
 pub struct Cluster {
-    arguments: Arc<Arguments>,
+    arguments: Arc<HostArgs>,
     client: Arc<OnceCell<Client>>,
     patience: Duration,
 }
 
 impl Cluster {
     /// The cluster that the server's command line and environment name.
-    pub fn of_server(arguments: Arguments) -> Self {
+    pub fn of_server(arguments: HostArgs) -> Self {
         Self { arguments: Arc::new(arguments), client: Arc::default(), patience: Duration::ZERO }
     }
 

@@ -1,11 +1,11 @@
 //! The contents in the cluster that point at the snapshot that is to be deleted, and what becomes of each.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use velero_plugin::Backup;
 
 use super::target::Target;
 use crate::object::{Content, is_deleting};
-use crate::ownership;
+use crate::{keys, ownership};
 
 /// What a live content is to the deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +52,30 @@ pub(super) fn binding(content: &Value) -> Option<(&str, &str, &str)> {
     Some((namespace, name, Content(content).bound_uid()?))
 }
 
+/// The patch after which deleting a left-over content deletes its snapshot.
+///
+/// A content that is bound to no snapshot has no finalizer, so it would be gone before the sidecar saw that it is to be
+/// deleted. One whose snapshot is gone (`snapshot_lives` is false) gets the mark by which the snapshot controller
+/// tells the sidecar so; without it the sidecar would wait for ever.
+pub(super) fn ready_to_go(content: &Value, snapshot_lives: bool) -> Value {
+    let mut patch = json!({"spec": {"deletionPolicy": "Delete"}});
+    let mut finalizers =
+        content.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    if !finalizers.iter().any(|finalizer| finalizer == keys::CONTENT_FINALIZER) {
+        finalizers.push(keys::CONTENT_FINALIZER.into());
+        patch["metadata"]["finalizers"] = finalizers.into();
+    }
+    if binding(content).is_some() && !snapshot_lives {
+        patch["metadata"]["annotations"] = json!({keys::BEING_DELETED: "yes"});
+    }
+    patch
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
 
     use super::*;
-    use serde_json::json;
 
     fn content(name: &str, handle: &str, labels: Value) -> Value {
         json!({"metadata": {"name": name, "uid": name, "labels": labels},
@@ -99,5 +117,24 @@ mod tests {
             (Role::Foreign, "vsc-1"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_unbound_content_is_held_until_the_sidecar_has_seen_it() {
+        let unbound = json!({"metadata": {"finalizers": ["a/b"]}, "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s"}}});
+        let patch = ready_to_go(&unbound, false);
+        assert_eq!(patch["metadata"], json!({"finalizers": ["a/b", keys::CONTENT_FINALIZER]}));
+        assert_eq!(patch["spec"]["deletionPolicy"], "Delete");
+    }
+
+    #[test]
+    fn a_bound_content_keeps_its_finalizers_and_is_marked_only_where_its_snapshot_is_gone() {
+        let bound = json!({"metadata": {"finalizers": [keys::CONTENT_FINALIZER]},
+            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": "u"}}});
+        assert_eq!(ready_to_go(&bound, true)["metadata"], Value::Null);
+        assert_eq!(
+            ready_to_go(&bound, false)["metadata"],
+            json!({"annotations": {keys::BEING_DELETED: "yes"}})
+        );
     }
 }

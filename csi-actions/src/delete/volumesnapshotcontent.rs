@@ -20,7 +20,7 @@ use super::target::Target;
 use crate::cluster::resource::{CLASSES, CONTENTS, DRIVERS, NODES, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Query, Reason};
 use crate::environment::Environment;
-use crate::object::{Content, label, name, text, uid};
+use crate::object::{Content, is_deleting, label, name, text, uid};
 use crate::readiness::rounded;
 use crate::settings::AbsentDriver;
 use crate::{keys, ownership};
@@ -126,41 +126,43 @@ impl ContentDelete {
         self.release_restored(&roles).await.map_err(failed)
     }
 
-    /// The content that the backup left in the cluster, ready to be deleted: with policy Delete, and bound to nothing
-    /// that lives. `None` where there is none.
+    /// The content that the backup left in the cluster, ready to be deleted: with policy Delete, held by the sidecar's
+    /// finalizer, and bound to nothing that lives. `None` where there is none.
     async fn left_over(&self, roles: &[(Role, &Value)], backup: &Backup) -> Result<Option<Value>, ApiError> {
-        for (_, content) in roles.iter().filter(|(role, _)| *role == Role::LeftOver) {
-            let mut annotations = json!({});
-            if let Some((namespace, snapshot, bound_uid)) = live::binding(content) {
-                let found = self.cluster.find(SNAPSHOTS, namespace, snapshot).await?;
-                match found.filter(|found| uid(found) == Some(bound_uid)) {
-                    Some(found) if !ownership::has_name(&found, backup) || ownership::is_restored(&found) => {
-                        // Someone works with that snapshot; the temporary content does not touch it.
-                        continue;
-                    }
-                    Some(_) => {}
-                    // What the snapshot controller says to the sidecar when it deletes a snapshot.
-                    None => annotations = json!({keys::BEING_DELETED: "yes"}),
+        for (_, listed) in roles.iter().filter(|(role, _)| *role == Role::LeftOver) {
+            // The list may be from a while ago, and the finalizers are written as a whole.
+            let found = self.cluster.find(CONTENTS, "", name(listed)).await?;
+            let Some(content) = found.filter(|found| uid(found) == uid(listed) && !is_deleting(found)) else {
+                continue;
+            };
+            let snapshot = self.snapshot_of(&content).await?;
+            if snapshot.as_ref().is_some_and(|snapshot| {
+                !ownership::has_name(snapshot, backup) || ownership::is_restored(snapshot)
+            }) {
+                // Someone works with that snapshot; the temporary content does not touch it.
+                continue;
+            }
+            let patch = live::ready_to_go(&content, snapshot.is_some());
+            let patched = match self.cluster.patch(CONTENTS, "", name(&content), &patch).await {
+                Err(error) if error.reason == Reason::NotFound => continue,
+                patched => patched?,
+            };
+            if let Some((namespace, snapshot, bound_uid)) = live::binding(&content) {
+                match self.cluster.delete(SNAPSHOTS, namespace, snapshot, bound_uid).await {
+                    Err(error) if error.reason == Reason::Conflict => {}
+                    done => done?,
                 }
             }
-            let patch =
-                json!({"metadata": {"annotations": annotations}, "spec": {"deletionPolicy": "Delete"}});
-            match self.cluster.patch(CONTENTS, "", name(content), &patch).await {
-                Ok(patched) if uid(&patched) == uid(content) => {
-                    if let Some((namespace, snapshot, bound_uid)) = live::binding(content) {
-                        match self.cluster.delete(SNAPSHOTS, namespace, snapshot, bound_uid).await {
-                            Err(error) if error.reason == Reason::Conflict => {}
-                            done => done?,
-                        }
-                    }
-                    return Ok(Some(patched));
-                }
-                Err(error) if error.reason != Reason::NotFound => return Err(error),
-                // Gone since it was listed.
-                _ => {}
-            }
+            return Ok(Some(patched));
         }
         Ok(None)
+    }
+
+    /// The snapshot that `content` is bound to, if it lives.
+    async fn snapshot_of(&self, content: &Value) -> Result<Option<Value>, ApiError> {
+        let Some((namespace, snapshot, bound_uid)) = live::binding(content) else { return Ok(None) };
+        let found = self.cluster.find(SNAPSHOTS, namespace, snapshot).await?;
+        Ok(found.filter(|found| uid(found) == Some(bound_uid)))
     }
 
     /// The temporary content: made, or that of an earlier attempt.
@@ -177,14 +179,7 @@ impl ContentDelete {
     /// lives, is told to go with it.
     async fn release_restored(&self, roles: &[(Role, &Value)]) -> Result<(), ApiError> {
         for (_, content) in roles.iter().filter(|(role, _)| *role == Role::Restored) {
-            let snapshot = match live::binding(content) {
-                Some((namespace, snapshot, bound_uid)) => {
-                    let found = self.cluster.find(SNAPSHOTS, namespace, snapshot).await?;
-                    found.filter(|found| uid(found) == Some(bound_uid))
-                }
-                None => None,
-            };
-            let released = match snapshot {
+            let released = match self.snapshot_of(content).await? {
                 Some(_) => {
                     let patch = json!({"spec": {"deletionPolicy": "Delete"}});
                     self.cluster.patch(CONTENTS, "", name(content), &patch).await.map(|_| ())

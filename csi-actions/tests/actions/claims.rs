@@ -1,0 +1,218 @@
+//! Claims that get no snapshot, and snapshots that fail: nothing may be left of them.
+
+use std::sync::atomic::Ordering;
+
+use crate::bed::{Bed, CONTENTS, SNAPSHOTS, backup, is_untouched, item, name, of};
+use crate::faults::{self, Rule};
+use cluster::simulator::{Fault, Settings as Pace};
+use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
+use csi_actions::backup::volumesnapshot::SnapshotBackup;
+use csi_actions::settings::Mode;
+use http::Method;
+use serde_json::{Value, json};
+use tonic::Code;
+use velero_plugin::backup::BackupItemActionV2 as _;
+
+fn volume(name: &str, source: &Value) -> Value {
+    let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}});
+    volume["spec"].as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+    volume
+}
+
+fn bound_claim(volume: &str, class: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "static", "namespace": "app", "uid": "claim-1"},
+        "spec": {"volumeName": volume, "storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}}, "status": {"phase": "Bound"}})
+}
+
+#[tokio::test]
+async fn c06_a_volume_without_a_driver_is_archived_as_it_is_also_without_a_storage_class() {
+    let bed = Bed::new().await;
+    bed.cluster.apply(volume("nfs", &json!({"nfs": {"server": "s", "path": "/p"}}))).unwrap();
+    for class in [json!(null), json!("")] {
+        let outcome = bed.back_up_claim(&bound_claim("nfs", &class), &backup("b1")).await.unwrap();
+        assert!(is_untouched(&outcome), "no marker either: it would be restored");
+    }
+    assert!(bed.list(SNAPSHOTS).is_empty());
+}
+
+#[tokio::test]
+async fn c04_c06_i31_a_static_volume_without_a_storage_class_is_snapshotted_by_its_driver() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let mut without_class = claim.clone();
+    without_class["spec"]["storageClassName"] = Value::Null;
+    let outcome = bed.back_up_claim(&without_class, &backup("b1")).await.unwrap();
+    assert_eq!(outcome.changes().additional_items().len(), 1);
+    assert_eq!(bed.list(SNAPSHOTS)[0]["spec"]["volumeSnapshotClassName"], "snap");
+}
+
+#[tokio::test]
+async fn c05_i33_missing_snapshot_crds_fail_the_claim_with_their_name_and_other_claims_pass() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    bed.cluster.apply(volume("nfs", &json!({"nfs": {"server": "s", "path": "/p"}}))).unwrap();
+    let rule = Rule {
+        method: Method::GET,
+        path: "/volumesnapshotclasses",
+        times: 9,
+        fault: faults::Fault::Answer(404),
+    };
+    let (environment, _) = faults::environment(&bed, vec![rule]);
+    let action = ClaimBackup::new(environment);
+    let error = action.execute(item(&claim), of(&backup("b1"))).await.unwrap_err().to_string();
+    for part in ["app/data", "volumesnapshotclasses", "CustomResourceDefinition is missing"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    let other = action.execute(item(&bound_claim("nfs", &json!(null))), of(&backup("b1"))).await.unwrap();
+    assert!(is_untouched(&other));
+}
+
+#[tokio::test]
+async fn c46_beside_velero_s_own_action_nothing_is_snapshotted_twice() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let alongside = ClaimBackup::new(bed.environment_in(Mode::Alongside));
+    assert!(is_untouched(&alongside.execute(item(&claim), of(&backup("b1"))).await.unwrap()));
+
+    // Whatever the mode: the claim comes with the mark of an action that ran before, and its snapshot exists.
+    let archived = bed.back_up(&claim, &backup("b1")).await;
+    let again = bed.back_up_claim(&archived.claim, &backup("b1")).await.unwrap();
+    assert!(is_untouched(&again));
+    assert_eq!(bed.list(SNAPSHOTS).len(), 1);
+}
+
+#[tokio::test]
+async fn a_mark_that_a_restored_claim_still_carries_does_not_keep_it_from_being_snapshotted() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let old = bed.back_up(&claim, &backup("b1")).await;
+    let outcome = bed.back_up_claim(&old.claim, &backup("b2")).await.unwrap();
+    assert_eq!(outcome.changes().additional_items().len(), 1);
+    assert_eq!(bed.list(SNAPSHOTS).len(), 2);
+}
+
+#[tokio::test]
+async fn c44_i32_pending_claims_and_backups_without_snapshots_touch_nothing() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let mut pending = claim.clone();
+    pending["status"]["phase"] = "Pending".into();
+    let mut without = backup("b1");
+    without["spec"]["snapshotVolumes"] = false.into();
+    let mut moved = backup("b1");
+    moved["spec"]["snapshotMoveData"] = true.into();
+    bed.cluster.clear_requests();
+    for (claim, backup) in [(&pending, &backup("b1")), (&claim, &without), (&claim, &moved)] {
+        assert!(is_untouched(&bed.back_up_claim(claim, backup).await.unwrap()));
+    }
+    assert!(bed.cluster.requests().is_empty());
+}
+
+#[tokio::test]
+async fn c40_i11_a_snapshot_that_is_not_cut_in_time_is_removed_also_under_policy_retain() {
+    let bed = Bed::with(Pace::default(), "Retain").await;
+    let claim = bed.claim("data").await;
+    bed.driver()
+        .order(Fault::on("CreateSnapshot").error(Code::Unavailable, "storage is down").times(5))
+        .unwrap();
+    let mut impatient = backup("b1");
+    impatient["spec"]["csiSnapshotTimeout"] = "1s".into();
+    let error = bed.back_up_claim(&claim, &impatient).await.unwrap_err().to_string();
+    for part in ["app/data", "csiSnapshotTimeout", "storage is down"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    bed.until("everything is gone", |bed| {
+        bed.list(SNAPSHOTS).is_empty() && bed.list(CONTENTS).is_empty() && bed.in_storage() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn i18_a_driver_that_refuses_fails_the_claim_long_before_the_timeout() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let limit = "snapshot limit reached: the configured maximum (3)";
+    bed.driver().order(Fault::on("CreateSnapshot").error(Code::FailedPrecondition, limit)).unwrap();
+    let mut patient = backup("b1");
+    patient["spec"]["csiSnapshotTimeout"] = "10m".into();
+    let error = tokio::time::timeout(crate::bed::SAFE, bed.back_up_claim(&claim, &patient))
+        .await
+        .unwrap()
+        .unwrap_err();
+    assert!(error.to_string().contains(limit), "{error}");
+    bed.until("everything is gone", |bed| bed.list(SNAPSHOTS).is_empty() && bed.list(CONTENTS).is_empty())
+        .await;
+}
+
+#[tokio::test]
+async fn c40_a_step_that_fails_after_the_cut_removes_the_snapshot_from_the_storage() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let outcome = bed.back_up_claim(&claim, &backup("b1")).await.unwrap();
+    let snapshot = bed.additional(&outcome, "volumesnapshots");
+    assert_eq!(bed.in_storage(), 1);
+    let rule = Rule {
+        method: Method::PATCH,
+        path: "/volumesnapshots/",
+        times: 1,
+        fault: faults::Fault::Answer(403),
+    };
+    let (environment, failed) = faults::environment(&bed, vec![rule]);
+    let error =
+        SnapshotBackup::new(environment).execute(item(&snapshot), of(&backup("b1"))).await.unwrap_err();
+    assert!(error.to_string().contains(name(&snapshot)), "{error}");
+    assert_eq!(failed.load(Ordering::SeqCst), 1);
+    bed.until("everything is gone", |bed| bed.in_storage() == 0 && bed.list(CONTENTS).is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_after_the_snapshot_was_created_makes_no_second_one() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let rule =
+        Rule { method: Method::POST, path: "/volumesnapshots", times: 1, fault: faults::Fault::LostAnswer };
+    let (environment, failed) = faults::environment(&bed, vec![rule]);
+    let outcome = ClaimBackup::new(environment).execute(item(&claim), of(&backup("b1"))).await.unwrap();
+    assert_eq!(outcome.changes().additional_items().len(), 1);
+    assert_eq!((failed.load(Ordering::SeqCst), bed.list(SNAPSHOTS).len()), (1, 1));
+}
+
+#[tokio::test]
+async fn busy_answers_are_waited_out() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let busy = |method, path, code| Rule { method, path, times: 2, fault: faults::Fault::Answer(code) };
+    let rules = vec![
+        busy(Method::GET, "/persistentvolumes/", 429),
+        busy(Method::GET, "/volumesnapshotclasses", 503),
+        busy(Method::POST, "/volumesnapshots", 500),
+    ];
+    let (environment, failed) = faults::environment(&bed, rules);
+    ClaimBackup::new(environment).execute(item(&claim), of(&backup("b1"))).await.unwrap();
+    assert_eq!(failed.load(Ordering::SeqCst), 6);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_not_taken_by_the_backup_is_archived_as_it_is() {
+    let bed = Bed::new().await;
+    bed.claim("data").await;
+    bed.cluster
+        .apply(json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+            "metadata": {"namespace": "app", "name": "users-own", "labels": {"velero.io/backup-name": "b1"}},
+            "spec": {"source": {"persistentVolumeClaimName": "data"}, "volumeSnapshotClassName": "snap"}}))
+        .unwrap();
+    let ready = |snapshot: &Value| snapshot["status"]["readyToUse"] == true;
+    let snapshot = bed.seen(SNAPSHOTS, "app", "users-own", ready).await;
+    for phase in ["InProgress", "Finalizing"] {
+        let mut backup = backup("b1");
+        backup["status"]["phase"] = phase.into();
+        bed.cluster.clear_requests();
+        let outcome =
+            SnapshotBackup::new(bed.environment()).execute(item(&snapshot), of(&backup)).await.unwrap();
+        assert!(is_untouched(&outcome), "{phase}");
+        assert!(bed.cluster.requests().is_empty());
+    }
+}

@@ -1,0 +1,11 @@
+//! The actions against an embedded cluster with the storage controllers simulated: what they do, cost and leave behind.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bed;
+mod faults;
+
+mod claims;
+mod deletions;
+mod polls;
+mod standalone;
