@@ -5,20 +5,17 @@
 
 mod application;
 mod backup;
-mod build;
 mod cli;
 mod cluster;
 mod components;
 mod http;
 mod inside;
-mod minor;
 mod outside;
 mod ports;
 mod process;
 mod report;
 mod sandbox;
 mod scenarios;
-mod screen;
 mod server_log;
 mod stack;
 mod tools;
@@ -27,6 +24,9 @@ mod wait;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+// Under these names for all modules.
+use stock::{build, minor, screen};
 
 use cli::{Cli, Command};
 

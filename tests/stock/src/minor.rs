@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// One minor release; which patch release stands for it is in its Go module's go.mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
-pub(crate) enum Minor {
+#[allow(missing_docs, reason = "each is its own description")]
+pub enum Minor {
     #[value(name = "1.14")]
     V1_14,
     #[value(name = "1.15")]
@@ -22,9 +23,10 @@ pub(crate) enum Minor {
 
 impl Minor {
     /// Newest first: what most people run is tried first.
-    pub(crate) const ALL: [Self; 5] = [Self::V1_18, Self::V1_17, Self::V1_16, Self::V1_15, Self::V1_14];
+    pub const ALL: [Self; 5] = [Self::V1_18, Self::V1_17, Self::V1_16, Self::V1_15, Self::V1_14];
 
-    pub(crate) fn text(self) -> &'static str {
+    /// `1.18`.
+    pub fn text(self) -> &'static str {
         match self {
             Self::V1_14 => "1.14",
             Self::V1_15 => "1.15",

@@ -10,9 +10,11 @@ use crate::screen::Screen;
 
 /// A plugin binary and the file name by which a server gets to see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Plugin {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
+pub struct Plugin {
+    /// The file's name in the plugin directory.
+    pub name: String,
+    /// Where it was built.
+    pub path: PathBuf,
 }
 
 /// Name and cargo arguments of each plugin under test.
@@ -20,34 +22,42 @@ const PLUGINS: &[(&str, &[&str])] = &[("csi-actions", &["dist", "--package", "cs
 
 /// Our own binaries.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Ours {
-    pub(crate) csi_driver: PathBuf,
+pub struct Ours {
+    /// The CSI driver over directories.
+    pub csi_driver: PathBuf,
     /// The plugin that breaks the protocol in the way that its file name says.
-    pub(crate) misbehave: PathBuf,
+    pub misbehave: PathBuf,
     /// The plugins under test, in the profile that users get.
-    pub(crate) plugins: Vec<Plugin>,
+    pub plugins: Vec<Plugin>,
 }
 
 impl Ours {
-    pub(crate) fn build(screen: &Screen) -> Result<Self> {
+    /// Builds them all.
+    ///
+    /// # Errors
+    /// When cargo fails; its words have gone to the terminal by then.
+    pub fn build(screen: &Screen) -> Result<Self> {
         let mut plugins = Vec::new();
         for (name, arguments) in PLUGINS {
-            plugins.push(Plugin { name: (*name).to_owned(), path: build(name, arguments, screen)? });
+            plugins.push(Plugin { name: (*name).to_owned(), path: binary(name, arguments, screen)? });
         }
         Ok(Self {
             csi_driver: csi_driver(screen)?,
-            misbehave: build("misbehave", &["build", "--package", "misbehave"], screen)?,
+            misbehave: binary("misbehave", &["build", "--package", "misbehave"], screen)?,
             plugins,
         })
     }
 }
 
-pub(crate) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
-    build("csi-driver", &["build", "--package", "csi-driver"], screen)
+pub(super) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
+    binary("csi-driver", &["build", "--package", "csi-driver"], screen)
 }
 
 /// Runs cargo and takes the binary's path from what cargo reports, wherever the target folder is.
-fn build(binary: &str, arguments: &[&str], screen: &Screen) -> Result<PathBuf> {
+///
+/// # Errors
+/// When cargo fails, whose words have gone to the terminal by then, or makes no such binary.
+pub fn binary(binary: &str, arguments: &[&str], screen: &Screen) -> Result<PathBuf> {
     screen.line(binary, "building");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,6 +1,6 @@
 //! Go programs: which module makes what, when it has to be built again, and the build.
 //!
-//! Each folder under `go/` is a module of its own, because the programs ask for versions that exclude each other.
+//! Each program has a Go module of its own, because they ask for versions that exclude each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,11 @@ use super::Cache;
 use crate::minor::Minor;
 use crate::screen::Screen;
 
-/// One folder under `go/` and what is made of it.
-pub(crate) struct Module {
+/// One folder with a go.mod and what is made of it.
+#[derive(Debug)]
+pub struct Module {
+    /// The folder that holds the module's.
+    root: &'static str,
     folder: &'static str,
     programs: &'static [Program],
     /// The module whose version the programs report, and the variables that hold it.
@@ -26,21 +29,42 @@ pub(crate) struct Module {
     crds_of: Option<&'static str>,
 }
 
-struct Program {
-    name: &'static str,
-    package: &'static str,
+/// A program and the Go package that it is made of, as seen from the module's folder.
+#[derive(Debug)]
+pub struct Program {
+    /// The file's name.
+    pub name: &'static str,
+    /// The package's path, or `.`.
+    pub package: &'static str,
 }
 
 /// Which part of `v1.36.3` a variable takes.
+#[derive(Debug)]
 enum Part {
     Whole,
     Major,
     Minor,
 }
 
+/// The modules of this crate.
+const GO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/go");
+
 const SNAPSHOTTER_CLIENT: &str = "github.com/kubernetes-csi/external-snapshotter/client/v8";
 
+impl Module {
+    /// The module in `root/folder`, which requires the module `version_of`.
+    pub const fn new(
+        root: &'static str,
+        folder: &'static str,
+        programs: &'static [Program],
+        version_of: &'static str,
+    ) -> Self {
+        Self { root, folder, programs, version_of, version_in: &[], crds_of: None }
+    }
+}
+
 pub(crate) const KUBERNETES: Module = Module {
+    root: GO,
     folder: "kubernetes",
     programs: &[Program { name: "kubernetes", package: "." }],
     version_of: "k8s.io/kubernetes",
@@ -54,6 +78,7 @@ pub(crate) const KUBERNETES: Module = Module {
 };
 
 pub(crate) const SIDECARS: Module = Module {
+    root: GO,
     folder: "sidecars",
     programs: &[
         Program {
@@ -74,7 +99,9 @@ pub(crate) const SIDECARS: Module = Module {
     crds_of: Some(SNAPSHOTTER_CLIENT),
 };
 
-pub(crate) const OBJECT_STORE_PLUGIN: Module = Module {
+/// Velero's plugin for S3 and EBS.
+pub const OBJECT_STORE_PLUGIN: Module = Module {
+    root: GO,
     folder: "velero-plugin-for-aws",
     programs: &[Program {
         name: "velero-plugin-for-aws",
@@ -86,6 +113,7 @@ pub(crate) const OBJECT_STORE_PLUGIN: Module = Module {
 };
 
 pub(crate) const CSI_SANITY: Module = Module {
+    root: GO,
     folder: "csi-sanity",
     programs: &[Program {
         name: "csi-sanity",
@@ -96,8 +124,10 @@ pub(crate) const CSI_SANITY: Module = Module {
     crds_of: None,
 };
 
-pub(crate) fn velero(minor: Minor) -> Module {
+/// The server, client and built-in plugins of `minor`.
+pub fn velero(minor: Minor) -> Module {
     Module {
+        root: GO,
         folder: match minor {
             Minor::V1_14 => "velero-1.14",
             Minor::V1_15 => "velero-1.15",
@@ -113,7 +143,7 @@ pub(crate) fn velero(minor: Minor) -> Module {
 }
 
 /// What to install when Go is missing; nothing when it is there.
-pub(crate) fn missing_tool() -> Option<String> {
+pub fn missing_tool() -> Option<String> {
     let found = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     match found {
         Ok(status) if status.success() => None,
@@ -124,7 +154,10 @@ pub(crate) fn missing_tool() -> Option<String> {
 }
 
 /// The folder of the module's programs, if they were built from the files as they are now.
-pub(crate) fn built(cache: &Cache, module: &Module) -> Result<Option<PathBuf>> {
+///
+/// # Errors
+/// When the module's files cannot be read.
+pub fn built(cache: &Cache, module: &Module) -> Result<Option<PathBuf>> {
     let folder = cache.entry(module.folder, &key(module)?);
     Ok(folder.is_dir().then_some(folder))
 }
@@ -133,7 +166,7 @@ pub(crate) fn built(cache: &Cache, module: &Module) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// When a download or the compiler fails; the compiler's words have gone to the terminal by then.
-pub(crate) fn build(cache: &Cache, module: &Module, screen: &Screen) -> Result<PathBuf> {
+pub fn build(cache: &Cache, module: &Module, screen: &Screen) -> Result<PathBuf> {
     let target = cache.entry(module.folder, &key(module)?);
     if target.is_dir() {
         return Ok(target);
@@ -216,7 +249,7 @@ fn go(module: &Module) -> Command {
 }
 
 fn sources(module: &Module) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(module.folder)
+    Path::new(module.root).join(module.folder)
 }
 
 fn linker_flags(module: &Module) -> Result<String> {

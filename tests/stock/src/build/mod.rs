@@ -1,7 +1,7 @@
 //! Makes everything that a stack is started from: Go programs, a Python environment and our own binaries.
 
-mod cargo;
-mod go;
+pub mod cargo;
+pub mod go;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -13,38 +13,48 @@ use sha2::{Digest, Sha256};
 use crate::minor::Minor;
 use crate::screen::Screen;
 
-pub(crate) use cargo::{Ours, Plugin};
+pub use cargo::{Ours, Plugin};
 
 /// Where each program of one stack lies. Written by the process that builds, read by the one that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Programs {
+pub struct Programs {
     /// etcd, the control plane and kubectl in one, chosen by its first argument.
-    pub(crate) kubernetes: PathBuf,
-    pub(crate) snapshot_controller: PathBuf,
-    pub(crate) csi_snapshotter: PathBuf,
-    pub(crate) csi_provisioner: PathBuf,
+    pub kubernetes: PathBuf,
+    /// The controller beside the CSI sidecars.
+    pub snapshot_controller: PathBuf,
+    /// The sidecar that takes snapshots.
+    pub csi_snapshotter: PathBuf,
+    /// The sidecar that makes volumes.
+    pub csi_provisioner: PathBuf,
     /// Folder of the `VolumeSnapshot` custom resource definitions.
-    pub(crate) snapshot_crds: PathBuf,
+    pub snapshot_crds: PathBuf,
     /// Velero's own object store plugin for S3.
-    pub(crate) object_store_plugin: PathBuf,
-    pub(crate) velero: PathBuf,
-    pub(crate) moto_server: PathBuf,
-    pub(crate) ours: Ours,
+    pub object_store_plugin: PathBuf,
+    /// Server, client and built-in plugins in one.
+    pub velero: PathBuf,
+    /// S3 and EC2.
+    pub moto_server: PathBuf,
+    /// What this workspace builds.
+    pub ours: Ours,
 }
 
 /// The cache: one folder for everything that is built, keyed by what it is built from.
 #[derive(Clone, Debug)]
-pub(crate) struct Cache {
+pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    pub(crate) fn new(root: PathBuf) -> Self {
+    /// In the folder `root`, which need not exist.
+    pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
     /// `$VELERO_STOCK_CACHE`, else a folder in the user's cache.
-    pub(crate) fn from_environment() -> Result<Self> {
+    ///
+    /// # Errors
+    /// When neither that variable nor a home is set.
+    pub fn from_environment() -> Result<Self> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(root) = var("VELERO_STOCK_CACHE") {
             return Ok(Self::new(root));
@@ -56,7 +66,8 @@ impl Cache {
         Ok(Self::new(cache.join("velero-plugins").join("stock")))
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// The folder.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
@@ -73,7 +84,10 @@ fn short(digest: Sha256) -> String {
 }
 
 /// Whether the server of `minor` was built before, so that a run need not wait for it.
-pub(crate) fn is_cached(cache: &Cache, minor: Minor) -> Result<bool> {
+///
+/// # Errors
+/// When the files that it is built from cannot be read.
+pub fn is_cached(cache: &Cache, minor: Minor) -> Result<bool> {
     Ok(go::built(cache, &go::velero(minor))?.is_some())
 }
 
@@ -81,7 +95,7 @@ pub(crate) fn is_cached(cache: &Cache, minor: Minor) -> Result<bool> {
 ///
 /// # Errors
 /// When a tool is missing that something unbuilt needs: the text names each tool and how to install it.
-pub(crate) fn check_tools(cache: &Cache, minors: &[Minor]) -> Result<()> {
+pub fn check_tools(cache: &Cache, minors: &[Minor]) -> Result<()> {
     let mut modules = vec![go::KUBERNETES, go::SIDECARS, go::OBJECT_STORE_PLUGIN];
     modules.extend(minors.iter().copied().map(go::velero));
     let mut missing = Vec::new();
@@ -99,7 +113,10 @@ pub(crate) fn check_tools(cache: &Cache, minors: &[Minor]) -> Result<()> {
 }
 
 /// Builds what is missing of others' programs for a run on `minor`, and says where all of it lies.
-pub(crate) fn programs(cache: &Cache, minor: Minor, ours: &Ours, screen: &Screen) -> Result<Programs> {
+///
+/// # Errors
+/// When a download, a compiler or an installation fails.
+pub fn programs(cache: &Cache, minor: Minor, ours: &Ours, screen: &Screen) -> Result<Programs> {
     let modules = [go::velero(minor), go::KUBERNETES, go::SIDECARS, go::OBJECT_STORE_PLUGIN];
     let [velero, kubernetes, sidecars, object_store] = modules;
     let velero = go::build(cache, &velero, screen)?;
@@ -121,7 +138,10 @@ pub(crate) fn programs(cache: &Cache, minor: Minor, ours: &Ours, screen: &Screen
 }
 
 /// The CSI conformance suite, built on demand: no stack needs it.
-pub(crate) fn csi_sanity(cache: &Cache, screen: &Screen) -> Result<PathBuf> {
+///
+/// # Errors
+/// When it is not there and cannot be built.
+pub fn csi_sanity(cache: &Cache, screen: &Screen) -> Result<PathBuf> {
     if go::built(cache, &go::CSI_SANITY)?.is_none()
         && let Some(missing) = go::missing_tool()
     {
@@ -131,6 +151,9 @@ pub(crate) fn csi_sanity(cache: &Cache, screen: &Screen) -> Result<PathBuf> {
 }
 
 /// The CSI driver of the tests alone.
-pub(crate) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
+///
+/// # Errors
+/// When cargo fails.
+pub fn csi_driver(screen: &Screen) -> Result<PathBuf> {
     cargo::csi_driver(screen)
 }
