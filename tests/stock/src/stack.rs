@@ -14,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::components::api_server::{self, Access};
 use crate::components::bucket::{self, Bucket};
 use crate::components::driver::{self, Driver};
+use crate::components::proxy::{self, FaultProxy};
 use crate::components::snapshots::{self, Snapshots};
 use crate::components::velero::{self, Server, Velero};
 use crate::components::{controllers, crds, etcd, storage};
@@ -29,6 +30,7 @@ pub(crate) struct Stack {
     pub(crate) bucket: Bucket,
     pub(crate) driver: Driver,
     pub(crate) access: Access,
+    pub(crate) proxy: FaultProxy,
     programs: Programs,
     ports: Ports,
     launcher: Launcher,
@@ -81,11 +83,13 @@ impl Stack {
         )?;
         let snapshots = snapshots::start(&launcher, &programs, &access, &driver.socket).await?;
         velero::install(&cluster, &bucket, folder).await?;
+        let proxy = proxy::start(&access, folder).await?;
         Ok(Self {
             cluster,
             bucket,
             driver,
             access,
+            proxy,
             programs,
             ports,
             launcher,
@@ -188,6 +192,7 @@ impl Stack {
     fn spawn_server(&mut self, server: &Server) -> Result<Velero> {
         self.servers_started += 1;
         let number = self.servers_started;
-        velero::spawn(&self.launcher, &self.programs, &self.folder, &self.access, self.ports, server, number)
+        let kubeconfig = if server.through_proxy { &self.proxy.kubeconfig } else { &self.access.kubeconfig };
+        velero::spawn(&self.launcher, &self.programs, &self.folder, kubeconfig, self.ports, server, number)
     }
 }

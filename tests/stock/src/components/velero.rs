@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::api_server::Access;
 use super::bucket::{self, Bucket};
 use crate::build::{Plugin, Programs};
 use crate::cluster::{Cluster, DEPLOYMENT, NAMESPACE, SECRET, SERVER_STATUS, STORAGE_LOCATION, text};
@@ -28,8 +27,8 @@ pub(crate) struct Server {
     pub(crate) enable_csi: bool,
     /// Plugin binaries beside the object store's.
     pub(crate) plugins: Vec<Plugin>,
-    /// Where plugins find the API server; else where Velero itself does.
-    pub(crate) plugin_kubeconfig: Option<PathBuf>,
+    /// Server and plugins reach the API server through the fault proxy.
+    pub(crate) through_proxy: bool,
     /// `--item-operation-sync-frequency`; else Velero's own 10 s.
     pub(crate) progress_interval: Option<Duration>,
 }
@@ -78,7 +77,7 @@ pub(crate) fn spawn(
     launcher: &Launcher,
     programs: &Programs,
     folder: &Path,
-    access: &Access,
+    kubeconfig: &Path,
     ports: Ports,
     server: &Server,
     number: usize,
@@ -99,7 +98,7 @@ pub(crate) fn spawn(
     command
         .arg("server")
         .arg("--kubeconfig")
-        .arg(&access.kubeconfig)
+        .arg(kubeconfig)
         .args([
             "--namespace",
             VELERO_NAMESPACE,
@@ -112,7 +111,7 @@ pub(crate) fn spawn(
         .arg(&plugin_dir)
         .arg(format!("--metrics-address=127.0.0.1:{}", ports.velero_metrics))
         .arg(format!("--profiler-address=127.0.0.1:{}", ports.velero_profiler))
-        .env("KUBECONFIG", server.plugin_kubeconfig.as_ref().unwrap_or(&access.kubeconfig))
+        .env("KUBECONFIG", kubeconfig)
         .env("VELERO_NAMESPACE", VELERO_NAMESPACE)
         .env("AWS_SHARED_CREDENTIALS_FILE", credentials_file(folder))
         .env("AWS_EC2_METADATA_DISABLED", "true");

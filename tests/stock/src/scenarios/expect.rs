@@ -36,7 +36,13 @@ pub(super) fn says(log: &ServerLog, words: &str) -> Result<Line> {
 
 /// The plugin has neither warned nor failed in the running server's log.
 pub(super) fn no_complaints(stack: &Stack, plugin: &str) -> Result<()> {
-    let lines = stack.server_log()?.complaints(plugin)?;
+    let log = stack.server_log()?;
+    let own = log.lines()?.iter().filter(|line| line.plugin.as_deref() == Some(plugin)).count();
+    ensure!(
+        own > 0,
+        "the server's log has no line of {plugin}: it was never started, or the lines changed their form"
+    );
+    let lines = log.complaints(plugin)?;
     let raw: Vec<&str> = lines.iter().map(|line| line.raw.as_str()).collect();
     ensure!(raw.is_empty(), "{plugin} complained in the server's log: {raw:#?}");
     Ok(())

@@ -3,6 +3,7 @@
 //! A scenario states its server, makes its own application and backup under its own names, asserts what Velero, the
 //! cluster, the bucket and the storage say, and leaves nothing behind. It gives back the line for the table.
 
+mod api_trouble;
 mod builtin_actions;
 mod builtin_and_ours;
 mod driver_errors;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Scenario] = &[
     driver_errors::TRANSIENT,
     driver_errors::PERMANENT,
     driver_errors::PERMANENT_WHILE_WAITING,
+    api_trouble::SCENARIO,
     server_restart::WHILE_WAITING,
     server_restart::IN_PROGRESS,
     builtin_and_ours::SCENARIO,
