@@ -4,6 +4,8 @@ mod path;
 mod reader;
 mod writer;
 
+pub(crate) use path::PREFERRED;
 pub use path::item_path;
 pub use reader::{Archive, ArchiveError, StoredItem};
 pub use writer::ArchiveWriter;
+pub(crate) use writer::FORMAT;

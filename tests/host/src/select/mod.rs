@@ -7,3 +7,4 @@ mod resolved;
 pub use globs::IncludesExcludes;
 pub use labels::{LabelError, Labels};
 pub use resolved::ResolvedSelection;
+pub(crate) use resolved::resolved;

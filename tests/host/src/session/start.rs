@@ -25,7 +25,7 @@ pub trait Start: Send + Sync {
 
 /// A plugin that runs.
 #[async_trait]
-pub trait Running: Send {
+pub trait Running: Send + Sync {
     /// The connection to it.
     fn channel(&self) -> Channel;
 

@@ -1,0 +1,53 @@
+//! The cluster that is backed up, as far as the server needs it.
+
+mod api;
+mod memory;
+
+pub use api::ApiCluster;
+pub use memory::MemoryCluster;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::discovery::{Discovery, Resource};
+use crate::select::Labels;
+
+/// Why the cluster did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The API server refused, or was not reached.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// A test's cluster was told to fail.
+    #[error("{0}")]
+    Ordered(String),
+}
+
+/// Reads objects, and keeps the Backups.
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// What the cluster serves now.
+    async fn discover(&self) -> Result<Discovery, ClusterError>;
+
+    /// The objects of a resource in a namespace, or in all where it is empty, with `apiVersion` and `kind`.
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        labels: &Labels,
+    ) -> Result<Vec<Value>, ClusterError>;
+
+    /// An object, or `None` where there is none.
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError>;
+
+    /// Puts a Backup as it is now into the cluster, where that has such objects.
+    async fn record(&self, backup: &Value) -> Result<(), ClusterError>;
+
+    /// Takes a Backup out of the cluster.
+    async fn forget(&self, namespace: &str, backup: &str) -> Result<(), ClusterError>;
+}
