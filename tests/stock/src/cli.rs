@@ -70,6 +70,9 @@ pub(crate) struct RunOptions {
     /// Skip servers that were not built before, and say so.
     #[arg(long)]
     pub(crate) cached_only: bool,
+    /// Use free ports on loopback even where namespaces are allowed.
+    #[arg(long)]
+    pub(crate) loopback: bool,
 }
 
 /// One minor release or all.

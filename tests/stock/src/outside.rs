@@ -30,10 +30,10 @@ pub(crate) fn build(servers: &Servers) -> Result<ExitCode> {
 
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let names = scenarios::choose(&options.scenarios)?;
-    let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
+    let (cache, screen) = (Cache::from_environment()?, Screen::new());
+    let sandbox = if options.loopback { Sandbox::Loopback } else { Sandbox::detect() };
     if sandbox == Sandbox::Loopback {
-        screen
-            .line("sandbox", "no namespaces allowed here: using free ports on loopback, one stack at a time");
+        screen.line("sandbox", "no namespaces: free ports on loopback, one stack at a time");
     }
     let mut minors = options.servers.minors();
     let mut outcomes = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             break;
         }
     }
-    screen::print(&format!("\n{}", report::table(&outcomes)));
+    screen::print(&format!("\n{}", report::summary(&outcomes)));
     for folder in kept {
         screen::print(&format!("kept: {}", folder.display()));
     }

@@ -54,20 +54,89 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Outcome>> {
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// One row per scenario and server.
-pub(crate) fn table(outcomes: &[Outcome]) -> Table {
+/// A row per scenario and a column per server, and under it what each failure said.
+pub(crate) fn summary(outcomes: &[Outcome]) -> String {
+    let mut minors: Vec<Minor> = outcomes.iter().map(|outcome| outcome.minor).collect();
+    minors.sort();
+    minors.dedup();
+    let mut scenarios: Vec<&str> = Vec::new();
+    for outcome in outcomes {
+        if !scenarios.contains(&outcome.scenario.as_str()) {
+            scenarios.push(&outcome.scenario);
+        }
+    }
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header(["Scenario", "Velero", "Result", "Seconds", "Seen"]);
-    for outcome in outcomes {
-        let first_line = outcome.note.lines().next().unwrap_or_default().to_owned();
-        table.add_row([
-            outcome.scenario.clone(),
-            outcome.minor.to_string(),
-            outcome.verdict.text().to_owned(),
-            format!("{:.1}", outcome.seconds),
-            first_line,
-        ]);
+    table.set_header(
+        std::iter::once("Scenario".to_owned()).chain(minors.iter().map(|minor| format!("Velero {minor}"))),
+    );
+    for scenario in scenarios {
+        let cell = |minor: &Minor| {
+            let outcome =
+                outcomes.iter().find(|outcome| outcome.scenario == scenario && outcome.minor == *minor);
+            outcome.map_or_else(String::new, Outcome::cell)
+        };
+        table.add_row(std::iter::once(scenario.to_owned()).chain(minors.iter().map(cell)));
     }
-    table
+    let mut text = table.to_string();
+    for outcome in outcomes.iter().filter(|outcome| outcome.verdict != Verdict::Passed) {
+        let (scenario, minor, verdict, note) =
+            (&outcome.scenario, outcome.minor, outcome.verdict.text(), &outcome.note);
+        text.extend(["\n\n", &format!("{scenario} on {minor} {verdict}: {note}")]);
+    }
+    text
+}
+
+impl Outcome {
+    fn cell(&self) -> String {
+        match self.verdict {
+            Verdict::Skipped => Verdict::Skipped.text().to_owned(),
+            verdict => format!("{}, {:.0} s", verdict.text(), self.seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(scenario: &str, minor: Minor, verdict: Verdict, note: &str) -> Outcome {
+        Outcome { scenario: scenario.to_owned(), minor, verdict, seconds: 12.3, note: note.to_owned() }
+    }
+
+    #[test]
+    fn the_summary_has_a_column_per_server_and_the_words_of_each_failure() {
+        let text = summary(&[
+            outcome("a", Minor::V1_18, Verdict::Passed, "fine"),
+            outcome("b", Minor::V1_18, Verdict::Failed, "it broke\nhere"),
+            outcome("a", Minor::V1_14, Verdict::Skipped, "not built"),
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "| Scenario | Velero 1.14 | Velero 1.18  |",
+                "|----------|-------------|--------------|",
+                "| a        | skipped     | passed, 12 s |",
+                "| b        |             | FAILED, 12 s |",
+                "",
+                "b on 1.18 FAILED: it broke",
+                "here",
+                "",
+                "a on 1.14 skipped: not built",
+            ]
+        );
+    }
+
+    #[test]
+    fn outcomes_survive_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("results.jsonl");
+        assert!(read(&file).expect("no file is no outcome").is_empty());
+        for verdict in [Verdict::Passed, Verdict::Failed] {
+            append(&file, &outcome("a", Minor::V1_18, verdict, "x")).expect("written");
+        }
+        let verdicts: Vec<_> = read(&file).expect("readable").iter().map(|outcome| outcome.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Passed, Verdict::Failed]);
+    }
 }
