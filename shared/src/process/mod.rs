@@ -6,6 +6,7 @@ mod calls;
 mod handshake;
 mod serve;
 mod socket;
+mod stderr;
 mod stop;
 
 pub use args::HostArgs;

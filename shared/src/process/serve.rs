@@ -15,8 +15,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::handshake::{self, Stdout};
 use super::socket::Socket;
-use super::stop::{Stop, StopHandle};
-use super::{Calls, HostArgs, by_hand};
+use super::stop::{ProcessWatch, Stop, StopHandle};
+use super::{Calls, HostArgs, by_hand, stderr};
 use crate::grpc::Router;
 use crate::log::HclogLayer;
 use crate::plugin::Plugin;
@@ -45,29 +45,35 @@ fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     }
     let stdout = Stdout::take()?;
     let args = HostArgs::from_env();
-    let layer = HclogLayer::new(args.log_level(), plugin.log_targets(), std::io::stderr());
+    let layer = HclogLayer::new(args.log_level(), plugin.log_targets(), stderr::for_log()?);
     // Fails only where a subscriber is set already; then that one logs.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
     crate::panic::install_hook();
 
     let socket = Socket::bind()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let watch = {
+        let _entered = runtime.enter();
+        ProcessWatch::new()?
+    };
+    // The last that could fail for a reason that a user must read.
+    stderr::close()?;
     stdout.announce(socket.path())?;
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(plugin, &args, &socket))?;
+    runtime.block_on(serve(plugin, &args, &socket, watch))?;
     // A call that blocks its thread must not keep the process.
     runtime.shutdown_background();
     Ok(())
 }
 
-async fn serve(plugin: Plugin, args: &HostArgs, socket: &Socket) -> std::io::Result<()> {
+async fn serve(plugin: Plugin, args: &HostArgs, socket: &Socket, watch: ProcessWatch) -> std::io::Result<()> {
     tracing::debug!(version = plugin.version_line().trim_end(), "plugin started");
     let calls = Calls::default();
     let stop = StopHandle::default();
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     let router = Arc::new(Router::new(plugin, args, &calls, stop.clone()));
     let stopped = stop.stopped();
-    tokio::spawn(stop.clone().watch_process());
+    tokio::spawn(watch.run(stop.clone()));
 
     let mut connections = JoinSet::new();
     let reason = {

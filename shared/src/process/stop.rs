@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// How often the plugin looks whether its host still lives. The kernel's own signal for that (PDEATHSIG) is no
@@ -64,21 +64,38 @@ impl StopHandle {
             }
         }
     }
+}
+
+/// What ends the process from outside of the protocol.
+///
+/// Made before the handshake: from then on the host, or what ends it, may act at any instant.
+pub(crate) struct ProcessWatch {
+    interrupt: Signal,
+    terminate: Signal,
+    parent: u32,
+}
+
+impl ProcessWatch {
+    /// Takes over the signals. Needs a tokio runtime.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            parent: std::os::unix::process::parent_id(),
+        })
+    }
 
     /// Turns SIGTERM and the host's death into the end, and makes SIGINT harmless: Ctrl-C reaches a terminal's
     /// whole process group, and the host ends its plugins in its own order.
-    pub(crate) async fn watch_process(self) -> std::io::Result<()> {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let parent = std::os::unix::process::parent_id();
+    pub(crate) async fn run(mut self, stop: StopHandle) {
         let mut check = tokio::time::interval(PARENT_CHECK);
         loop {
             tokio::select! {
-                _ = interrupt.recv() => tracing::trace!("interrupt ignored: the host ends its plugins"),
-                _ = terminate.recv() => self.stop(Stop::Terminated),
+                _ = self.interrupt.recv() => tracing::trace!("interrupt ignored: the host ends its plugins"),
+                _ = self.terminate.recv() => stop.stop(Stop::Terminated),
                 _ = check.tick() => {
-                    if std::os::unix::process::parent_id() != parent {
-                        self.stop(Stop::Orphaned);
+                    if std::os::unix::process::parent_id() != self.parent {
+                        stop.stop(Stop::Orphaned);
                     }
                 }
             }
