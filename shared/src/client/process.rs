@@ -67,6 +67,7 @@ pub struct PluginProcess {
     started_in: Duration,
     stdout: JoinHandle<Vec<u8>>,
     stderr: JoinHandle<()>,
+    streams: [JoinHandle<()>; 2],
 }
 
 impl PluginProcess {
@@ -108,9 +109,8 @@ impl PluginProcess {
         let channel = super::channel(handshake.socket.clone());
         let stdout = tokio::spawn(rest_of(stdout));
         let stderr = tokio::spawn(lines_of(stderr, on_stderr));
-        let process = Self { child, channel, handshake, started_in, stdout, stderr };
-        process.open_streams();
-        Ok(process)
+        let streams = open_streams(&channel);
+        Ok(Self { child, channel, handshake, started_in, stdout, stderr, streams })
     }
 
     /// The connection, for the clients of [`proto`](super::proto).
@@ -147,24 +147,29 @@ impl PluginProcess {
     /// # Errors
     ///
     /// When the process' end can't be seen.
-    pub async fn stop(mut self) -> std::io::Result<Stopped> {
+    pub async fn stop(self) -> std::io::Result<Stopped> {
+        let Self { mut child, channel, stdout, stderr, streams, .. } = self;
         let began = Instant::now();
-        let mut controller = GrpcControllerClient::new(self.channel.clone());
+        let mut controller = GrpcControllerClient::new(channel);
         // The host waits for the reply as long as the process lives; whatever it says is fine.
         tokio::select! {
             _ = controller.shutdown(Empty {}) => {}
-            _ = self.child.wait() => {}
+            _ = child.wait() => {}
         }
+        // With the last user of the channel the connection closes.
         drop(controller);
-        let waited = tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await;
+        for stream in streams {
+            stream.abort();
+        }
+        let waited = tokio::time::timeout(STOP_TIMEOUT, child.wait()).await;
         let killed = waited.is_err();
         if killed {
-            self.child.kill().await?;
+            child.kill().await?;
         }
-        let status = self.child.wait().await?;
+        let status = child.wait().await?;
         // The end counts only when nobody holds the plugin's log open any more.
-        let _ = (&mut self.stderr).await;
-        let _ = (&mut self.stdout).await;
+        let _ = stderr.await;
+        let _ = stdout.await;
         Ok(Stopped { status, killed, took: began.elapsed() })
     }
 
@@ -187,25 +192,26 @@ impl PluginProcess {
         let _ = (&mut self.stderr).await;
         Ok((status, (&mut self.stdout).await.unwrap_or_default()))
     }
+}
 
-    /// Opens the two streams that the host holds open for the life of the connection.
-    fn open_streams(&self) {
-        let (mut broker, mut stdio) =
-            (GrpcBrokerClient::new(self.channel.clone()), GrpcStdioClient::new(self.channel.clone()));
-        tokio::spawn(async move {
-            let silence = futures_util::stream::pending::<ConnInfo>();
-            if let Ok(reply) = broker.start_stream(silence).await {
-                let mut stream = reply.into_inner();
-                while let Ok(Some(_)) = stream.message().await {}
-            }
-        });
-        tokio::spawn(async move {
-            if let Ok(reply) = stdio.stream_stdio(()).await {
-                let mut stream = reply.into_inner();
-                while let Ok(Some(_)) = stream.message().await {}
-            }
-        });
-    }
+/// Opens the two streams that the host holds open for the life of the connection.
+fn open_streams(channel: &Channel) -> [JoinHandle<()>; 2] {
+    let (mut broker, mut stdio) =
+        (GrpcBrokerClient::new(channel.clone()), GrpcStdioClient::new(channel.clone()));
+    let broker = tokio::spawn(async move {
+        let silence = futures_util::stream::pending::<ConnInfo>();
+        if let Ok(reply) = broker.start_stream(silence).await {
+            let mut stream = reply.into_inner();
+            while let Ok(Some(_)) = stream.message().await {}
+        }
+    });
+    let stdio = tokio::spawn(async move {
+        if let Ok(reply) = stdio.stream_stdio(()).await {
+            let mut stream = reply.into_inner();
+            while let Ok(Some(_)) = stream.message().await {}
+        }
+    });
+    [broker, stdio]
 }
 
 async fn read_all(mut stderr: ChildStderr) -> String {

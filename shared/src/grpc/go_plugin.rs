@@ -54,7 +54,15 @@ impl wire::grpc_broker_server::GrpcBroker for GoPlugin {
         request: Request<Streaming<wire::ConnInfo>>,
     ) -> Result<Response<Self::StartStreamStream>, Status> {
         let mut incoming = request.into_inner();
-        tokio::spawn(async move { while let Ok(Some(_)) = incoming.message().await {} });
+        let stopped = self.stop.stopped();
+        tokio::spawn(async move {
+            // The host leaves its half open; holding on to ours would keep the connection from ending.
+            let read = async { while let Ok(Some(_)) = incoming.message().await {} };
+            tokio::select! {
+                () = read => {}
+                _ = stopped => {}
+            }
+        });
         Ok(Response::new(self.silence()))
     }
 }
