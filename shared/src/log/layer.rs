@@ -83,10 +83,13 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        // Recorded before the span is locked: a value's `Debug` that panics is logged, with the fields of this span.
+        let mut late = Fields::default();
+        values.record(&mut late);
         if let Some(span) = context.span(id)
             && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
         {
-            values.record(fields);
+            fields.values.extend(late.values);
         }
     }
 

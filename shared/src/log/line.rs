@@ -74,7 +74,8 @@ fn shorter(text: &str, length: usize) -> String {
     let Ok(Value::Object(mut line)) = serde_json::from_str(text) else { return String::new() };
     let longest = line.iter().filter_map(|(name, value)| Some((value.as_str()?.len(), name.clone()))).max();
     match longest {
-        Some((bytes, name)) if bytes > 64 => {
+        // Of a shorter text the half and the note would be no less.
+        Some((bytes, name)) if bytes > 256 => {
             if let Some(Value::String(value)) = line.get_mut(&name) {
                 let end = value.floor_char_boundary(bytes / 2);
                 *value = format!("{}… (cut, the line had {length} bytes)", &value[..end]);
@@ -134,6 +135,9 @@ mod tests {
             assert!(line["@message"].as_str().unwrap().contains("cut, the line had"));
         }
         let many: Map<String, Value> = (0..20_000).map(|n| (format!("f{n}"), json!(n))).collect();
+        assert_eq!(line("m", Value::Object(many))["@message"], "m");
+        // Each too short to gain anything by a cut.
+        let many: Map<String, Value> = (0..2_000).map(|n| (format!("f{n}"), json!("x".repeat(80)))).collect();
         assert_eq!(line("m", Value::Object(many))["@message"], "m");
     }
 
