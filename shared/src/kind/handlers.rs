@@ -95,7 +95,7 @@ impl<T: ?Sized> Handlers<T> {
 }
 
 /// The status of a call that panicked, as a Go plugin answers it.
-fn panicked(panic: &Panic, function: &str) -> Status {
+pub(super) fn panicked(panic: &Panic, function: &str) -> Status {
     let Panic { text, file, line } = panic;
     error::status(Code::Aborted, &format!("plugin panicked: {text}"), file, *line, function)
 }

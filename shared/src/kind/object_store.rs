@@ -1,6 +1,7 @@
 //! ObjectStore: where backups are kept.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +12,11 @@ use futures_util::{Stream, StreamExt as _, stream};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Handlers;
+use super::handlers::panicked;
 use super::service::kind_service;
 use crate::error::{Error, Result};
 use crate::generated::generated as wire;
+use crate::panic::Panic;
 
 /// The bytes of an object, in pieces of any size.
 pub type ObjectStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
@@ -147,7 +150,13 @@ impl wire::object_store_server::ObjectStore for Handlers<dyn ObjectStore> {
         let wire::GetObjectRequest { plugin, bucket, key } = request.into_inner();
         self.call(&plugin, "get_object", |store| async move {
             let object = store.get_object(&bucket, &key).await?;
-            let pieces = object.flat_map(|piece| stream::iter(in_pieces(piece)));
+            // The pieces are made after the call's guard is gone.
+            let pieces = AssertUnwindSafe(object).catch_unwind().flat_map(|caught| {
+                stream::iter(match caught {
+                    Ok(piece) => in_pieces(piece),
+                    Err(payload) => vec![Err(panicked(&Panic::caught(payload.as_ref()), "get_object"))],
+                })
+            });
             Ok(Box::pin(pieces) as Self::GetObjectStream)
         })
         .await
