@@ -91,7 +91,9 @@
 //! [`are_additional_items_ready`]: restore::RestoreItemActionV2::are_additional_items_ready
 
 #[cfg(panic = "abort")]
-compile_error!("build with panic = \"unwind\": a panic in one call must not end the process under the others");
+compile_error!(
+    "build with panic = \"unwind\": a panic in one call must not end the process under the others"
+);
 
 #[cfg(feature = "client")]
 pub mod client;
