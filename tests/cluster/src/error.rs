@@ -119,15 +119,21 @@ pub enum ApiError {
     /// A verb that the resource doesn't have.
     #[error("the server does not allow this method on the requested resource")]
     MethodNotAllowed,
-    /// A body in a format that isn't taken; the accepted ones.
+    /// A body in a format that a custom resource doesn't take; the accepted ones.
     #[error(
         "the body of the request was in an unknown format - accepted media types include: {}", .0.join(", ")
     )]
-    UnsupportedMediaType(&'static [&'static str]),
+    UnknownFormat(&'static [&'static str]),
+    /// A body in a format that a built-in resource doesn't take.
+    #[error("415: Unsupported Media Type")]
+    UnsupportedMediaType,
     /// No token, or a wrong one.
     #[error("Unauthorized")]
     Unauthorized,
-    /// A path that no resource is served at; answered as plain text.
+    /// A resource or subresource that a group of built-in types doesn't have.
+    #[error("the server could not find the requested resource")]
+    NoResource,
+    /// A path that nothing is served at; answered as plain text.
     #[error("404 page not found")]
     PageNotFound,
 }
@@ -139,11 +145,11 @@ impl ApiError {
             Self::BadRequest(_) => 400,
             Self::Unauthorized => 401,
             Self::NamespaceTerminating(..) => 403,
-            Self::NotFound(_) | Self::PageNotFound => 404,
+            Self::NotFound(_) | Self::NoResource | Self::PageNotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::AlreadyExists(_) | Self::Conflict(..) | Self::ApplyConflict(_) => 409,
             Self::Expired(_) => 410,
-            Self::UnsupportedMediaType(_) => 415,
+            Self::UnknownFormat(_) | Self::UnsupportedMediaType => 415,
             Self::Invalid(..) | Self::PatchRejected => 422,
             Self::Internal(_) => 500,
             Self::FutureVersion { .. } => 504,
@@ -156,12 +162,12 @@ impl ApiError {
             Self::BadRequest(_) => "BadRequest",
             Self::Unauthorized => "Unauthorized",
             Self::NamespaceTerminating(..) => "Forbidden",
-            Self::NotFound(_) | Self::PageNotFound => "NotFound",
+            Self::NotFound(_) | Self::NoResource | Self::PageNotFound => "NotFound",
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::AlreadyExists(_) => "AlreadyExists",
             Self::Conflict(..) | Self::ApplyConflict(_) => "Conflict",
             Self::Expired(_) => "Expired",
-            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
+            Self::UnknownFormat(_) | Self::UnsupportedMediaType => "UnsupportedMediaType",
             Self::Invalid(..) | Self::PatchRejected => "Invalid",
             Self::Internal(_) => "",
             Self::FutureVersion { .. } => "Timeout",
@@ -210,7 +216,9 @@ impl ApiError {
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
-            Self::PatchRejected | Self::MethodNotAllowed => Some(json!({})),
+            Self::PatchRejected | Self::MethodNotAllowed | Self::NoResource | Self::UnsupportedMediaType => {
+                Some(json!({}))
+            }
             _ => None,
         }
     }

@@ -23,7 +23,7 @@ const STORAGE: &[Row] = &[
     ("csinodes", "CSINode", "", "d"),
     ("storageclasses", "StorageClass", "sc", "d"),
 ];
-const EXTENSIONS: &[Row] = &[("customresourcedefinitions", "CustomResourceDefinition", "crd crds", "sg")];
+const EXTENSIONS: &[Row] = &[("customresourcedefinitions", "CustomResourceDefinition", "crd crds", "sgd")];
 
 const SNAPSHOT: &[Row] = &[
     ("volumesnapshotclasses", "VolumeSnapshotClass", "vsclass vsclasses", "g"),

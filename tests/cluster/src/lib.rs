@@ -37,6 +37,8 @@ mod log;
 mod object;
 mod rest;
 mod rules;
+#[cfg(feature = "script")]
+pub mod script;
 mod server;
 pub mod simulator;
 mod state;

@@ -11,6 +11,8 @@ use crate::object;
 
 /// Changes that are kept for watches; older ones are answered with 410.
 const HISTORY: usize = 20_000;
+/// A fresh server has written some hundred objects of its own before its first client comes.
+const FIRST: u64 = 100;
 
 /// Where an object is kept. Sorts by resource, then namespace, then name, which is the order of lists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +66,7 @@ impl Store {
             objects: BTreeMap::new(),
             history: VecDeque::new(),
             forgotten: 0,
-            revision: watch::Sender::new(1),
+            revision: watch::Sender::new(FIRST),
         }
     }
 
@@ -185,11 +187,11 @@ mod tests {
     fn every_write_has_a_revision_and_a_removal_carries_its_own() {
         let mut store = Store::new();
         let put = store.put(Key::new("pods", "a", "x"), json!({}));
-        assert_eq!(object::resource_version(&put), "2");
+        assert_eq!(object::resource_version(&put), "101");
         let removed = store.remove(&Key::new("pods", "a", "x")).unwrap();
-        assert_eq!(object::resource_version(&removed), "3");
-        let changes: Vec<u64> = store.changes_after(1).unwrap().map(|change| change.revision).collect();
-        assert_eq!(changes, [2, 3]);
+        assert_eq!(object::resource_version(&removed), "102");
+        let changes: Vec<u64> = store.changes_after(FIRST).unwrap().map(|change| change.revision).collect();
+        assert_eq!(changes, [101, 102]);
     }
 
     #[test]
@@ -197,7 +199,7 @@ mod tests {
         let mut store = Store::new();
         store.put(Key::new("pods", "a", "x"), json!({}));
         store.forget();
-        assert_eq!(store.changes_after(1).err(), Some(TooOld { oldest: 2 }));
-        assert_eq!(store.changes_after(2).unwrap().count(), 0);
+        assert_eq!(store.changes_after(FIRST).err(), Some(TooOld { oldest: 101 }));
+        assert_eq!(store.changes_after(101).unwrap().count(), 0);
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn answer(state: &mut State, call: &Call, address: &str) -> Result<An
         Route::Group(name) => found(discovery::group(&state.kinds, &name)?),
         Route::Resources { group, version } => found(discovery::resources(&state.kinds, &group, &version)?),
         Route::Objects(target) => {
-            let kind = state.kinds.get(&target.group_resource()).ok_or(ApiError::PageNotFound)?;
+            let kind = state.kinds.get(&target.group_resource()).ok_or_else(|| unserved(state, &target))?;
             objects(state, call, kind, target)
         }
     }
@@ -107,21 +107,30 @@ fn objects(state: &mut State, call: &Call, kind: Arc<Kind>, target: Target) -> R
     }
 }
 
+/// The refusal of a resource that isn't served: groups of built-in types word it as an object.
+fn unserved(state: &State, target: &Target) -> ApiError {
+    let built_in = |kind: &Arc<Kind>| {
+        !kind.custom && kind.resource.group == target.group && kind.versions.contains(&target.version)
+    };
+    if state.kinds.iter().any(built_in) { ApiError::NoResource } else { ApiError::PageNotFound }
+}
+
 /// The part of the object that the path names.
 fn served(kind: &Kind, target: &Target) -> Result<Part, ApiError> {
-    let version_served = kind.versions.contains(&target.version);
     // A namespaced resource is written inside of its namespace only.
-    let placed = kind.namespaced || target.namespace.is_empty();
-    if !version_served
-        || !placed
-        || (kind.namespaced && target.namespace.is_empty() && !target.name.is_empty())
-    {
+    let placed = if kind.namespaced {
+        !target.namespace.is_empty() || target.name.is_empty()
+    } else {
+        target.namespace.is_empty()
+    };
+    if !kind.versions.contains(&target.version) || !placed {
         return Err(ApiError::PageNotFound);
     }
     match target.subresource.as_str() {
         "" => Ok(Part::Main),
         "status" if kind.status => Ok(Part::Status),
-        _ => Err(ApiError::PageNotFound),
+        _ if kind.custom => Err(ApiError::NotFound(kind.named(&target.name))),
+        _ => Err(ApiError::NoResource),
     }
 }
 

@@ -32,6 +32,15 @@ pub(crate) fn fill(object: &mut Value) {
             object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": object::now()});
             object::set_finalizer(object, VOLUME_PROTECTION, true);
         }
+        "CustomResourceDefinition" => {
+            // Its controller answers at once here.
+            let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "NoConflicts", "message": "", "lastTransitionTime": object::now()});
+            object["status"] = json!({
+                "conditions": [condition("NamesAccepted"), condition("Established")],
+                "acceptedNames": object["spec"]["names"],
+                "storedVersions": stored_versions(object),
+            });
+        }
         "Pod" => object["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
         "StorageClass" => {
             absent_at_top(object, json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}));
@@ -39,6 +48,11 @@ pub(crate) fn fill(object: &mut Value) {
         "Secret" => secret(object),
         _ => {}
     }
+}
+
+fn stored_versions(definition: &Value) -> Value {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect()
 }
 
 /// Turns `stringData` into `data`, as the server does.

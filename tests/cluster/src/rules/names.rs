@@ -24,7 +24,9 @@ pub(crate) fn check(name: &str, is_namespace: bool) -> Vec<FieldError> {
     if name.len() > longest {
         errors.push(invalid(&format!("must be no more than {longest} bytes")));
     }
-    if is_namespace && !label(name) {
+    if is_namespace && name.contains('.') {
+        errors.push(invalid("must not contain dots"));
+    } else if is_namespace && !label(name) {
         errors.push(invalid(LABEL));
     }
     if !is_namespace && !name.split('.').all(label) {

@@ -5,12 +5,6 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::kind::Kind;
 
-const BUILT_IN: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
 const CUSTOM: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
@@ -37,7 +31,8 @@ impl PatchKind {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if !kind.custom => Ok(Self::Merge),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => Err(ApiError::UnsupportedMediaType(if kind.custom { CUSTOM } else { BUILT_IN })),
+            _ if kind.custom => Err(ApiError::UnknownFormat(CUSTOM)),
+            _ => Err(ApiError::UnsupportedMediaType),
         }
     }
 }

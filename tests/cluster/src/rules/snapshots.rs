@@ -27,15 +27,16 @@ pub(crate) fn check(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             (&["spec.deletionPolicy", "spec.driver", "spec.source", "spec.volumeSnapshotRef"], content)
         }
         "VolumeSnapshot" => (&["spec.source"], snapshot),
-        "VolumeSnapshotClass" => (&["deletionPolicy", "driver"], |_, _| Vec::new()),
+        "VolumeSnapshotClass" => return shape(object, &["deletionPolicy", "driver"]),
         _ => return Vec::new(),
     };
-    // As with a real definition: while the shape is wrong, the rules are not looked at.
-    let shape = shape(object, required);
-    if !shape.is_empty() {
-        return shape.into_iter().chain([unchecked()]).collect();
+    // While the shape is wrong, the rules are not looked at.
+    let mut errors = shape(object, required);
+    if errors.is_empty() {
+        return rules(object, old);
     }
-    rules(object, old)
+    errors.push(unchecked());
+    errors
 }
 
 type Rules = fn(&Value, Option<&Value>) -> Vec<FieldError>;

@@ -36,7 +36,8 @@ pub(crate) fn created(kind: &Kind, mut object: Value, part: Part) -> Result<Valu
             object::set_metadata(&mut object, "name", Some(names::generate(&base).into()));
         }
     }
-    for field in SERVERS_OWN {
+    // Kinds that don't count generations keep what they are given.
+    for field in SERVERS_OWN.iter().filter(|field| kind.generation || **field != "generation") {
         object::set_metadata(&mut object, field, None);
     }
     object::set_metadata(&mut object, "uid", Some(uuid::Uuid::new_v4().to_string().into()));

@@ -1,0 +1,46 @@
+//! The request script on the embedded API, against the answers that were recorded from a real API server.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use cluster::Cluster;
+use cluster::script::{self, Entry};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// Made by `cargo run -p cluster -- record` on Kubernetes 1.36.3 with external-snapshotter 8.6's resources.
+const RECORDED: &str = include_str!("../golden/kubernetes-1.36.3.json");
+
+fn compare(ours: &[Entry], theirs: &[Entry], whose: &str) {
+    let differences = script::differences(ours, theirs);
+    assert!(differences.is_empty(), "embedded and {whose} differ: {differences:#?}");
+}
+
+async fn embedded() -> Vec<Entry> {
+    let cluster = Cluster::start().await.unwrap();
+    let client = Client::try_from(Config::new(cluster.url().parse().unwrap())).unwrap();
+    script::run(&client, "script-embedded").await.unwrap()
+}
+
+#[tokio::test]
+async fn embedded_api_answers_as_the_recorded_one() {
+    let recorded: Vec<Entry> = serde_json::from_str(RECORDED).unwrap();
+    assert_eq!(
+        recorded.len(),
+        script::steps("n").len(),
+        "the recording is of another script, record it anew"
+    );
+    compare(&embedded().await, &recorded, "recorded");
+}
+
+/// Runs only where `CLUSTER_SCRIPT_KUBECONFIG` names a server.
+#[tokio::test]
+async fn embedded_api_answers_as_the_server_at_hand() {
+    let Some(file) = std::env::var_os("CLUSTER_SCRIPT_KUBECONFIG") else {
+        return;
+    };
+    let file = Kubeconfig::read_from(file).unwrap();
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    let namespace = format!("script-{}", std::process::id());
+    let real = script::run(&Client::try_from(config).unwrap(), &namespace).await.unwrap();
+    compare(&embedded().await, &real, "real");
+}
