@@ -15,7 +15,6 @@ pub(crate) struct Kind(&'static str, &'static str, &'static str, &'static str);
 
 pub(crate) const NAMESPACE: Kind = Kind("", "v1", "Namespace", "namespaces");
 pub(crate) const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap", "configmaps");
-pub(crate) const SECRET: Kind = Kind("", "v1", "Secret", "secrets");
 pub(crate) const CLAIM: Kind = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
 pub(crate) const SERVICE_ACCOUNT: Kind = Kind("", "v1", "ServiceAccount", "serviceaccounts");
 pub(crate) const DEPLOYMENT: Kind = Kind("apps", "v1", "Deployment", "deployments");

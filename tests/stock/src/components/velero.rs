@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::bucket::{self, Bucket};
 use crate::build::{Plugin, Programs};
-use crate::cluster::{Cluster, DEPLOYMENT, NAMESPACE, SECRET, SERVER_STATUS, STORAGE_LOCATION, text};
+use crate::cluster::{Cluster, DEPLOYMENT, NAMESPACE, SERVER_STATUS, STORAGE_LOCATION, text};
 use crate::ports::Ports;
 use crate::process::{Launcher, Process};
 use crate::server_log::ServerLog;
@@ -40,20 +40,18 @@ pub(crate) struct Velero {
     pub(crate) log: ServerLog,
 }
 
-/// Creates what an installation has besides the definitions: namespace, credentials, location, deployment.
+/// Creates what an installation has besides the definitions: namespace, location, deployment.
 pub(crate) async fn install(cluster: &Cluster, bucket: &Bucket, folder: &Path) -> Result<()> {
     let credentials = "[default]\naws_access_key_id=stock\naws_secret_access_key=stock\n";
     fs::write(credentials_file(folder), credentials)?;
     cluster.create(NAMESPACE, "", json!({"metadata": {"name": VELERO_NAMESPACE}})).await?;
-    let secret = json!({"metadata": {"name": "cloud-credentials"}, "stringData": {"cloud": credentials}});
-    cluster.create(SECRET, VELERO_NAMESPACE, secret).await?;
     let location = json!({
         "metadata": {"name": "default"},
         "spec": {
             "provider": "velero.io/aws",
             "default": true,
             "objectStorage": {"bucket": bucket::NAME},
-            "credential": {"name": "cloud-credentials", "key": "cloud"},
+            // No "credential": Velero would write it to /tmp/credentials, where servers side by side overwrite each other.
             "config": {"region": "us-east-1", "s3ForcePathStyle": "true", "s3Url": bucket.url()},
         },
     });
