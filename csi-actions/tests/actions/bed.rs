@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Rule;
 use cluster::simulator::{Driver, Settings as Pace, Simulator};
 use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
 use csi_actions::backup::volumesnapshot::SnapshotBackup;
@@ -97,6 +98,18 @@ impl Bed {
 
     pub(crate) async fn gone(&self, resource: &str, namespace: &str, name: &str) {
         self.cluster.wait(resource, namespace, name, SAFE, |object| object.is_none()).await.unwrap();
+    }
+
+    /// Makes requests to the API server fail as the rules say.
+    pub(crate) fn order(&self, rules: impl IntoIterator<Item = Rule>) {
+        for rule in rules {
+            self.cluster.order(rule).unwrap();
+        }
+    }
+
+    /// How many requests failed to order since the log was cleared.
+    pub(crate) fn hits(&self) -> usize {
+        self.cluster.requests().iter().filter(|request| !request.rules.is_empty()).count()
     }
 
     pub(crate) fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {

@@ -1,14 +1,11 @@
 //! Claims that get no snapshot, and snapshots that fail: nothing may be left of them.
 
-use std::sync::atomic::Ordering;
-
 use crate::bed::{Bed, CONTENTS, SNAPSHOTS, backup, is_untouched, item, name, of};
-use crate::faults::{self, Rule};
+use cluster::Rule;
 use cluster::simulator::{Fault, Settings as Pace};
 use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
 use csi_actions::backup::volumesnapshot::SnapshotBackup;
 use csi_actions::settings::Mode;
-use http::Method;
 use serde_json::{Value, json};
 use tonic::Code;
 use velero_plugin::backup::BackupItemActionV2 as _;
@@ -54,14 +51,8 @@ async fn c05_i33_missing_snapshot_crds_fail_the_claim_with_their_name_and_other_
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;
     bed.cluster.apply(volume("nfs", &json!({"nfs": {"server": "s", "path": "/p"}}))).unwrap();
-    let rule = Rule {
-        method: Method::GET,
-        path: "/volumesnapshotclasses",
-        times: 9,
-        fault: faults::Fault::Answer(404),
-    };
-    let (environment, _) = faults::environment(&bed, vec![rule]);
-    let action = ClaimBackup::new(environment);
+    bed.order([Rule::on("list").resource("volumesnapshotclasses").fail(404)]);
+    let action = ClaimBackup::new(bed.environment());
     let error = action.execute(item(&claim), of(&backup("b1"))).await.unwrap_err().to_string();
     for part in ["app/data", "volumesnapshotclasses", "CustomResourceDefinition is missing"] {
         assert!(error.contains(part), "{part} in {error}");
@@ -154,17 +145,11 @@ async fn c40_a_step_that_fails_after_the_cut_removes_the_snapshot_from_the_stora
     let outcome = bed.back_up_claim(&claim, &backup("b1")).await.unwrap();
     let snapshot = bed.additional(&outcome, "volumesnapshots");
     assert_eq!(bed.in_storage(), 1);
-    let rule = Rule {
-        method: Method::PATCH,
-        path: "/volumesnapshots/",
-        times: 1,
-        fault: faults::Fault::Answer(403),
-    };
-    let (environment, failed) = faults::environment(&bed, vec![rule]);
+    bed.order([Rule::on("patch").resource("volumesnapshots").times(1).fail(403)]);
     let error =
-        SnapshotBackup::new(environment).execute(item(&snapshot), of(&backup("b1"))).await.unwrap_err();
+        SnapshotBackup::new(bed.environment()).execute(item(&snapshot), of(&backup("b1"))).await.unwrap_err();
     assert!(error.to_string().contains(name(&snapshot)), "{error}");
-    assert_eq!(failed.load(Ordering::SeqCst), 1);
+    assert_eq!(bed.hits(), 1);
     bed.until("everything is gone", |bed| bed.in_storage() == 0 && bed.list(CONTENTS).is_empty()).await;
 }
 
@@ -172,27 +157,24 @@ async fn c40_a_step_that_fails_after_the_cut_removes_the_snapshot_from_the_stora
 async fn an_answer_that_is_lost_after_the_snapshot_was_created_makes_no_second_one() {
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;
-    let rule =
-        Rule { method: Method::POST, path: "/volumesnapshots", times: 1, fault: faults::Fault::LostAnswer };
-    let (environment, failed) = faults::environment(&bed, vec![rule]);
-    let outcome = ClaimBackup::new(environment).execute(item(&claim), of(&backup("b1"))).await.unwrap();
+    bed.order([Rule::on("create").resource("volumesnapshots").times(1).close().after_effect()]);
+    let outcome = ClaimBackup::new(bed.environment()).execute(item(&claim), of(&backup("b1"))).await.unwrap();
     assert_eq!(outcome.changes().additional_items().len(), 1);
-    assert_eq!((failed.load(Ordering::SeqCst), bed.list(SNAPSHOTS).len()), (1, 1));
+    assert_eq!((bed.hits(), bed.list(SNAPSHOTS).len()), (1, 1));
 }
 
 #[tokio::test]
 async fn busy_answers_are_waited_out() {
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;
-    let busy = |method, path, code| Rule { method, path, times: 2, fault: faults::Fault::Answer(code) };
-    let rules = vec![
-        busy(Method::GET, "/persistentvolumes/", 429),
-        busy(Method::GET, "/volumesnapshotclasses", 503),
-        busy(Method::POST, "/volumesnapshots", 500),
-    ];
-    let (environment, failed) = faults::environment(&bed, rules);
-    ClaimBackup::new(environment).execute(item(&claim), of(&backup("b1"))).await.unwrap();
-    assert_eq!(failed.load(Ordering::SeqCst), 6);
+    let busy = |verb, resource| Rule::on(verb).resource(resource).times(2);
+    bed.order([
+        busy("get", "persistentvolumes").throttle(1),
+        busy("list", "volumesnapshotclasses").fail(503),
+        busy("create", "volumesnapshots").fail(500),
+    ]);
+    ClaimBackup::new(bed.environment()).execute(item(&claim), of(&backup("b1"))).await.unwrap();
+    assert_eq!(bed.hits(), 6);
 }
 
 #[tokio::test]

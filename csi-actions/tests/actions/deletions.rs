@@ -1,15 +1,13 @@
 //! Deleting a backup: the snapshot goes from the storage, whatever the cluster looks like by then.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::bed::{Bed, CONTENTS, DRIVER, SNAPSHOTS, backup, item, name, of};
-use crate::faults::{self, Fault, Rule};
-use cluster::simulator::{Fault as DriverFault, Settings as Pace};
+use cluster::Rule;
+use cluster::simulator::{Fault, Settings as Pace};
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use csi_actions::environment::Environment;
 use csi_actions::settings::AbsentDriver;
-use http::Method;
 use serde_json::{Value, json};
 use velero_plugin::backup::DeleteItemAction as _;
 
@@ -203,13 +201,14 @@ async fn a_restored_content_is_not_used_and_goes_after_the_snapshot() {
 async fn trouble_of_the_api_server_is_waited_out_since_velero_never_asks_again() {
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["one", "two"]).await;
-    let rule = |method, times, fault| Rule { method, path: "/volumesnapshotcontents", times, fault };
-    let busy = vec![rule(Method::GET, 2, Fault::Answer(429)), rule(Method::PATCH, 1, Fault::Answer(409))];
-    let cut = vec![rule(Method::POST, 1, Fault::LostAnswer), rule(Method::DELETE, 1, Fault::LostAnswer)];
-    for (content, rules, hits) in [(&contents[0], busy, 3), (&contents[1], cut, 2)] {
-        let (environment, failed) = faults::environment(&bed, rules);
-        ContentDelete::new(environment).execute(item(content), of(&backup("b1"))).await.unwrap();
-        assert_eq!(failed.load(Ordering::SeqCst), hits);
+    let once = |verb| Rule::on(verb).resource("volumesnapshotcontents").times(1);
+    let busy = vec![once("list").throttle(1), once("patch").subresource("status").fail(409)];
+    let cut = vec![once("create").close().after_effect(), once("delete").close().after_effect()];
+    for (content, rules) in [(&contents[0], busy), (&contents[1], cut)] {
+        bed.cluster.clear_requests();
+        bed.order(rules);
+        delete_well(&bed, std::slice::from_ref(content), &backup("b1")).await;
+        assert_eq!(bed.hits(), 2);
     }
     assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
 }
@@ -218,19 +217,13 @@ async fn trouble_of_the_api_server_is_waited_out_since_velero_never_asks_again()
 async fn a_request_that_is_forbidden_fails_with_what_is_left_and_what_to_do() {
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["data"]).await;
-    let rule =
-        Rule { method: Method::POST, path: "/volumesnapshotcontents", times: 9, fault: Fault::Answer(403) };
-    let (environment, failed) = faults::environment(&bed, vec![rule]);
-    let error = ContentDelete::new(environment)
-        .execute(item(&contents[0]), of(&backup("b1")))
-        .await
-        .unwrap_err()
-        .to_string();
+    bed.order([Rule::on("create").resource("volumesnapshotcontents").fail(403)]);
+    let error = bed.delete(&[&contents[0]], &backup("b1")).await.remove(0).unwrap_err().to_string();
     let handle = contents[0]["status"]["snapshotHandle"].as_str().unwrap();
     for part in [name(&contents[0]), handle, DRIVER, "delete it there by its handle"] {
         assert!(error.contains(part), "{part} in {error}");
     }
-    assert_eq!(failed.load(Ordering::SeqCst), 1, "what is final is not tried again");
+    assert_eq!(bed.hits(), 1, "what is final is not tried again");
     assert_eq!(bed.in_storage(), 1);
 }
 
@@ -238,9 +231,7 @@ async fn a_request_that_is_forbidden_fails_with_what_is_left_and_what_to_do() {
 async fn a_driver_that_needs_a_few_attempts_is_waited_for() {
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["data"]).await;
-    bed.driver()
-        .order(DriverFault::on("DeleteSnapshot").error(tonic::Code::Unavailable, "busy").times(2))
-        .unwrap();
+    bed.driver().order(Fault::on("DeleteSnapshot").error(tonic::Code::Unavailable, "busy").times(2)).unwrap();
     delete_well(&bed, &contents, &backup("b1")).await;
     assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
 }

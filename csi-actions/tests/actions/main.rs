@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bed;
-mod faults;
 
 mod claims;
 mod deletions;

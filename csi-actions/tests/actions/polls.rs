@@ -1,15 +1,13 @@
 //! Progress and Cancel against a real API: driver errors, API trouble, and what a round of polls costs.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use crate::bed::{Archived, Bed, CONTENTS, SNAPSHOTS, backup, item, name, of};
-use crate::faults::{self, Rule};
+use cluster::Rule;
 use cluster::simulator::Fault;
 use csi_actions::backup::volumesnapshotcontent::ContentBackup;
 use csi_actions::operation::Operation;
 use csi_actions::settings::Mode;
-use http::Method;
 use serde_json::{Value, json};
 use velero_plugin::backup::BackupItemActionV2 as _;
 use velero_plugin::{OperationId, Progress};
@@ -69,15 +67,13 @@ async fn i17_a_permanent_driver_error_fails_the_operation_and_removes_the_snapsh
 async fn i27_api_trouble_keeps_the_operation_running_whatever_its_age() {
     let bed = Bed::new().await;
     let archived = unready(&bed).await;
-    for (code, method) in [(500, Method::GET), (403, Method::GET), (401, Method::GET), (404, Method::GET)] {
-        let rule =
-            Rule { method, path: "/volumesnapshotcontents", times: 99, fault: faults::Fault::Answer(code) };
-        let (environment, failed) = faults::environment(&bed, vec![rule]);
-        let operation = aged(&archived, Duration::from_hours(3));
-        let progress = ContentBackup::new(environment).progress(operation, of(&backup("b1"))).await.unwrap();
+    for code in [500, 401, 403, 404, 429] {
+        bed.cluster.clear_requests();
+        bed.order([Rule::on("*").resource("volumesnapshotcontents").id("all").fail(code)]);
+        let progress = bed.poll(&aged(&archived, Duration::from_hours(3)), &backup("b1")).await;
         assert!(progress.is_running(), "{code}: {progress:?}");
         assert!(text(&progress).contains("volumesnapshotcontents"), "the trouble is told: {progress:?}");
-        assert!(failed.load(Ordering::SeqCst) > 0);
+        assert!(bed.hits() > 0);
     }
 }
 
