@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::params::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::request::Request as ApiRequest;
-use kube::{Client, Error};
+use kube::{Client, Config, Error};
 use serde_json::Value;
 
 use super::{Cluster, ClusterError};
@@ -27,12 +28,35 @@ impl ApiCluster {
         Self { client }
     }
 
+    /// By a kubeconfig file.
+    ///
+    /// # Errors
+    ///
+    /// When the file is none, or says nothing that a connection can be made of.
+    pub async fn connect(kubeconfig: &std::path::Path) -> Result<Self, ConnectError> {
+        // An error only means that another one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(Self::new(Client::try_from(config)?))
+    }
+
     async fn send(
         &self,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, Error> {
         self.client.request(request.map_err(Error::BuildRequest)?).await
     }
+}
+
+/// Why there is no connection to a cluster.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each says what it is in its text")]
+pub enum ConnectError {
+    #[error("read the kubeconfig: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error("connect as the kubeconfig says: {0}")]
+    Client(#[from] Error),
 }
 
 #[async_trait]

@@ -3,7 +3,7 @@
 mod api;
 mod memory;
 
-pub use api::ApiCluster;
+pub use api::{ApiCluster, ConnectError};
 pub use memory::MemoryCluster;
 
 use async_trait::async_trait;

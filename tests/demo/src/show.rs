@@ -1,0 +1,153 @@
+//! What the person at the terminal sees: phases as lines, operations as bars; plain lines where there is no terminal.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use velero_host::event::{Event, Observer};
+use velero_host::log::Level;
+use velero_host::operation::{Operation, OperationPhase};
+use velero_plugin::BackupPhase;
+
+/// Shows events as they come, and keeps what the report needs.
+pub(crate) struct Show {
+    began: Instant,
+    verbose: bool,
+    bars: Option<MultiProgress>,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// Phases with the time at which they began.
+    pub(crate) phases: Vec<(BackupPhase, Duration)>,
+    /// Operations as they were last, by id.
+    pub(crate) operations: BTreeMap<String, Operation>,
+    /// Process starts, and what each took until its handshake.
+    pub(crate) starts: Vec<Duration>,
+    /// Processes that had to be killed or ended badly.
+    pub(crate) bad_ends: usize,
+    /// Calls of the plugin by method, and those that failed.
+    pub(crate) calls: BTreeMap<&'static str, (usize, usize)>,
+    /// Lines that would be counted, or would end the server.
+    pub(crate) spoiling_lines: Vec<String>,
+    bars: BTreeMap<String, ProgressBar>,
+}
+
+impl Show {
+    pub(crate) fn new(verbose: bool) -> Self {
+        let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
+        Self { began: Instant::now(), verbose, bars, seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that was seen so far.
+    pub(crate) fn report(&self) -> Seen {
+        self.seen().clone()
+    }
+
+    /// A line above the bars.
+    pub(crate) fn line(&self, text: &str) {
+        let line = format!("{:7.1} s  {text}", self.began.elapsed().as_secs_f64());
+        match &self.bars {
+            Some(bars) => bars.suspend(|| println!("{line}")),
+            None => println!("{line}"),
+        }
+    }
+
+    fn operation(&self, operation: &Operation) {
+        let id = operation.spec.operation_id.clone();
+        let (name, told) = (subject(operation), told(operation));
+        let mut seen = self.seen();
+        let before = seen.operations.insert(id.clone(), operation.clone());
+        let Some(bars) = &self.bars else {
+            drop(seen);
+            // Only what moved: the description also holds the time that passed.
+            if before.is_none_or(|before| before.status.phase != operation.status.phase) {
+                self.line(&format!("{name}: {told}"));
+            }
+            return;
+        };
+        let bar = seen.bars.entry(id).or_insert_with(|| new_bar(bars, &name));
+        bar.set_length(u64::try_from(operation.status.n_total).unwrap_or_default());
+        bar.set_position(u64::try_from(operation.status.n_completed).unwrap_or_default());
+        if operation.status.phase.has_ended() {
+            bar.finish_with_message(told);
+        } else {
+            bar.set_message(told);
+        }
+    }
+}
+
+fn new_bar(bars: &MultiProgress, name: &str) -> ProgressBar {
+    let bar = bars.add(ProgressBar::new(0));
+    let style =
+        ProgressStyle::with_template("  {spinner} {prefix:<24!} {bar:16} {total_bytes:>11} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(name.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// The object of a namespace that an operation is about; its own item where it names none.
+pub(crate) fn subject(operation: &Operation) -> String {
+    let items = operation.spec.post_operation_items.iter().flatten();
+    let item = items.chain([&operation.spec.resource_identifier]).find(|item| !item.namespace.is_empty());
+    item.map_or_else(
+        || operation.spec.resource_identifier.to_string(),
+        |item| format!("{}/{}", item.namespace, item.name),
+    )
+}
+
+fn told(operation: &Operation) -> String {
+    let status = &operation.status;
+    let told = match status.phase {
+        OperationPhase::Failed => &status.error,
+        _ => &status.description,
+    };
+    let phase = status.phase.as_str();
+    if told.is_empty() { phase.to_owned() } else { format!("{phase}: {told}") }
+}
+
+impl Observer for Show {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::ProcessStarted { took, .. } => self.seen().starts.push(*took),
+            Event::ProcessEnded { status, killed, .. } => {
+                if *killed || status.is_none_or(|status| !status.success()) {
+                    self.seen().bad_ends += 1;
+                }
+            }
+            Event::PluginLog { line, .. } => {
+                if line.level >= Level::Warn || line.fault.is_some() {
+                    self.seen().spoiling_lines.push(line.to_string());
+                }
+                if self.verbose || line.level >= Level::Warn {
+                    self.line(&format!("  plugin: {line}"));
+                }
+            }
+            Event::HostLog { level, message } if *level >= Level::Warn => {
+                self.seen().spoiling_lines.push((*message).to_owned());
+                self.line(&format!("  {level}: {message}"));
+            }
+            Event::Called { method, error, .. } => {
+                let mut seen = self.seen();
+                let (all, failed) = seen.calls.entry(method).or_default();
+                *all += 1;
+                *failed += usize::from(error.is_some());
+            }
+            Event::Phase { phase, .. } => {
+                self.seen().phases.push((*phase, self.began.elapsed()));
+                self.line(&format!("phase {}", phase.as_str()));
+            }
+            Event::Operation(operation) => self.operation(operation),
+            _ => {}
+        }
+    }
+}
