@@ -79,10 +79,11 @@
 //! | `client` | [`client`]: starts a plugin's process and calls it |
 //! | `testing` | [`testing`]: calls a plugin from its own unit tests, without a process |
 //!
-//! # Children
+//! # Standard streams
 //!
-//! A child process inherits the plugin's stderr unless told otherwise, and Velero waits for everyone who holds it before it
-//! takes a plugin for ended. Give children [`Stdio::null`](std::process::Stdio::null) or a pipe.
+//! From the handshake on, file descriptors 1 and 2 are `/dev/null`, for the plugin and for its children: text on stdout
+//! would break the protocol, and Velero takes a plugin for running as long as anyone holds its stderr. So `println!` and
+//! `eprintln!` say nothing; log with [`tracing`], and give a child a pipe for what it has to say.
 //!
 //! [`applies_to`]: backup::BackupItemActionV2::applies_to
 //! [`execute`]: backup::BackupItemActionV2::execute
