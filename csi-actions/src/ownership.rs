@@ -4,7 +4,7 @@ use serde_json::Value;
 use velero_plugin::{Backup, label};
 
 use crate::keys;
-use crate::object::label as label_of;
+use crate::object::{label as label_of, text, time};
 
 /// Whether `backup` made the live `object`: by the labels of its name **and** its UID.
 ///
@@ -32,6 +32,20 @@ pub fn is_left_by(content: &Value, archived: &Value, backup: &Backup) -> bool {
     let same_backup = label_of(archived, keys::BACKUP_UID)
         .is_none_or(|theirs| label_of(content, keys::BACKUP_UID) == Some(theirs));
     has_name(content, backup) && same_backup && !is_restored(content)
+}
+
+/// Whether some action, Velero's own included, took the live `snapshot` for `backup`.
+///
+/// Velero's own writes no UID. Then the snapshot must be younger than the backup: one that is left of an earlier backup of
+/// the name would leave the claim without a snapshot.
+pub fn is_taken_for(snapshot: &Value, backup: &Backup) -> bool {
+    if label_of(snapshot, keys::BACKUP_UID).is_some() {
+        return is_of_backup(snapshot, backup);
+    }
+    let time = |object: &Value, path: &[&str]| text(object, path).and_then(time);
+    let created = time(snapshot, &["metadata", "creationTimestamp"]);
+    let started = time(backup.object(), &["status", "startTimestamp"]);
+    has_name(snapshot, backup) && !is_restored(snapshot) && created.zip(started).is_some_and(|(c, s)| c >= s)
 }
 
 /// Whether a restore made the object.
@@ -112,5 +126,19 @@ mod tests {
         assert!(is_left_by(&stock, &stock, &ours));
         assert!(!is_left_by(&stock, &with_uid, &ours));
         assert!(!is_left_by(&labelled(json!({"velero.io/backup-name": "b2"})), &stock, &ours));
+    }
+
+    #[test]
+    fn c46_a_snapshot_of_velero_s_own_action_counts_only_if_it_is_of_this_backup() {
+        let backup = Backup::from(json!({"metadata": {"name": "b1", "uid": "u1"},
+            "status": {"startTimestamp": "2026-01-01T00:00:10Z"}}));
+        let snapshot = |labels: Value, created: &str| json!({"metadata": {"labels": labels, "creationTimestamp": created}});
+        let name = json!({"velero.io/backup-name": "b1"});
+        assert!(is_taken_for(&snapshot(name.clone(), "2026-01-01T00:00:10Z"), &backup));
+        assert!(!is_taken_for(&snapshot(name, "2026-01-01T00:00:09Z"), &backup), "left of an earlier backup");
+        let ours = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"});
+        assert!(is_taken_for(&snapshot(ours, "2025-01-01T00:00:00Z"), &backup));
+        let other = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u0"});
+        assert!(!is_taken_for(&snapshot(other, "2026-01-01T00:01:00Z"), &backup));
     }
 }

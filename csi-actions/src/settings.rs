@@ -49,7 +49,6 @@ impl Settings {
         for invalid in invalid {
             tracing::warn!("{invalid}");
         }
-        tracing::info!(mode = ?settings.mode, "csi-actions {}", settings.mode.meaning());
         settings
     }
 
@@ -88,7 +87,8 @@ impl Settings {
 }
 
 impl Mode {
-    fn meaning(self) -> &'static str {
+    /// What it means for a backup, for the log.
+    pub fn meaning(self) -> &'static str {
         match self {
             Self::Standalone => "takes and tracks the snapshots (EnableCSI is off)",
             Self::Alongside => "leaves the snapshots to Velero's own actions (EnableCSI is on)",

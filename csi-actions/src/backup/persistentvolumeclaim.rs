@@ -35,6 +35,8 @@ pub struct ClaimBackup {
 impl ClaimBackup {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
+        // Once per backup: the processes that poll never make this action.
+        tracing::info!("csi-actions {}", environment.settings.mode.meaning());
         let cluster = environment.cluster.patient(PATIENCE);
         Self { environment, cluster, classes: OnceCell::new() }
     }
@@ -77,11 +79,11 @@ impl ClaimBackup {
     }
 
     /// Whether an action before this one has taken a snapshot of the claim for this backup already. The annotation alone
-    /// proves nothing: a claim that was restored carries that of the backup it comes from.
+    /// proves nothing: a restored claim carries that of the backup it comes from.
     async fn is_taken(&self, item: &Item, backup: &Backup) -> Result<bool, ApiError> {
         let Some(snapshot) = item.annotation(keys::VOLUME_SNAPSHOT_NAME) else { return Ok(false) };
         let found = self.cluster.find(SNAPSHOTS, item.namespace(), snapshot).await?;
-        Ok(found.is_some_and(|found| ownership::has_name(&found, backup) && !ownership::is_restored(&found)))
+        Ok(found.is_some_and(|found| ownership::is_taken_for(&found, backup)))
     }
 
     /// The claim as it is archived, and the snapshot with it.

@@ -4,12 +4,13 @@
 //! if there is one; else a temporary one is made, with a name that follows from driver and handle, so that an attempt
 //! that is repeated, or runs at the same time, meets the first.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 use velero_plugin::backup::DeleteItemAction;
 use velero_plugin::{Backup, Error, Item, ResourceSelector, Result};
@@ -58,13 +59,15 @@ pub struct ContentDelete {
     cluster: Cluster,
     /// The contents in the cluster when the deletion began; a process lives as long as one deletion.
     contents: OnceCell<Vec<Value>>,
+    /// Whether a driver is absent.
+    absent: Mutex<HashMap<String, bool>>,
 }
 
 impl ContentDelete {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, cluster, contents: OnceCell::new() }
+        Self { environment, cluster, contents: OnceCell::new(), absent: Mutex::default() }
     }
 
     async fn delete(&self, target: &Target, archived: &Value, backup: &Backup) -> Result<(), DeleteError> {
@@ -167,11 +170,20 @@ impl ContentDelete {
 
     /// The temporary content: made, or that of an earlier attempt.
     async fn temporary(&self, target: &Target, backup: &Backup) -> Result<Value, ApiError> {
-        match self.cluster.create(CONTENTS, "", &target.temporary_content(backup)).await {
-            Err(error) if error.reason == Reason::AlreadyExists => {
-                self.cluster.get(CONTENTS, "", &target.temporary_name()).await
+        let mut attempts = 3;
+        loop {
+            attempts -= 1;
+            match self.cluster.create(CONTENTS, "", &target.temporary_content(backup)).await {
+                Err(error) if error.reason == Reason::AlreadyExists => {
+                    // Where it has gone in between, this deletion still has to make sure by itself.
+                    match self.cluster.find(CONTENTS, "", &target.temporary_name()).await? {
+                        Some(existing) => return Ok(existing),
+                        None if attempts == 0 => return Err(error),
+                        None => {}
+                    }
+                }
+                created => return created,
             }
-            created => created,
         }
     }
 
@@ -209,26 +221,37 @@ impl ContentDelete {
         Ok(())
     }
 
-    /// Whether nothing in the cluster speaks for the driver: then a content would stay Terminating for ever.
+    /// Whether nothing in the cluster speaks for the driver: then a content would stay Terminating for ever. Asked once
+    /// per driver.
     async fn is_driver_absent(&self, driver: &str) -> Result<bool, ApiError> {
+        let mut absent = self.absent.lock().await;
+        if let Some(known) = absent.get(driver) {
+            return Ok(*known);
+        }
+        let found = self.look_for_driver(driver).await?;
+        absent.insert(driver.to_owned(), !found);
+        Ok(!found)
+    }
+
+    async fn look_for_driver(&self, driver: &str) -> Result<bool, ApiError> {
         // Who may not look must assume that it is there.
         let allowed = |result: Result<bool, ApiError>| match result {
             Err(error) if error.reason == Reason::Forbidden => Ok(true),
             other => other,
         };
         if allowed(self.cluster.find(DRIVERS, "", driver).await.map(|found| found.is_some()))? {
-            return Ok(false);
+            return Ok(true);
         }
         let all = Query { cached: true, ..Query::default() };
         let of_driver = |class: &Value| text(class, &["driver"]) == Some(driver);
         if allowed(self.cluster.list(CLASSES, &all).await.map(|list| list.iter().any(of_driver)))? {
-            return Ok(false);
+            return Ok(true);
         }
         let on_node = |node: &Value| {
             let drivers = node.pointer("/spec/drivers").and_then(Value::as_array);
             drivers.is_some_and(|drivers| drivers.iter().any(|each| text(each, &["name"]) == Some(driver)))
         };
-        Ok(!allowed(self.cluster.list(NODES, &all).await.map(|list| list.iter().any(on_node)))?)
+        allowed(self.cluster.list(NODES, &all).await.map(|list| list.iter().any(on_node)))
     }
 
     /// Nobody here can delete the snapshot. As an error, or only told: a server that keeps a backup whose deletion failed

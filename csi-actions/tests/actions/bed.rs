@@ -1,6 +1,7 @@
 //! A cluster with a driver, and the actions as Velero calls them: each stage in an environment of its own, since each
 //! stage is a new process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,16 +131,24 @@ impl Bed {
         assert!(waited.await.is_ok(), "never: {what}");
     }
 
+    /// The file by which a process finds the cluster.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("config")
+    }
+
     /// What a new process finds itself in.
     pub(crate) fn environment(&self) -> Arc<Environment> {
         self.environment_in(Mode::Standalone)
     }
 
     pub(crate) fn environment_in(&self, mode: Mode) -> Arc<Environment> {
-        let config = self.folder.path().join("config");
-        let arguments = HostArgs::new([format!("--kubeconfig={}", config.display()).into()]);
+        self.environment_with(settings(mode))
+    }
+
+    pub(crate) fn environment_with(&self, settings: Settings) -> Arc<Environment> {
+        let arguments = HostArgs::new([format!("--kubeconfig={}", self.kubeconfig().display()).into()]);
         Arc::new(Environment {
-            settings: settings(mode),
+            settings,
             cluster: csi_actions::cluster::Cluster::of_server(arguments),
         })
     }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::bed::{Bed, CONTENTS, DRIVER, SNAPSHOTS, backup, item, name, of};
+use crate::bed::{Bed, CONTENTS, DRIVER, SNAPSHOTS, backup, item, name, of, settings};
 use cluster::Rule;
 use cluster::simulator::{Fault, Settings as Pace};
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
-use csi_actions::environment::Environment;
-use csi_actions::settings::AbsentDriver;
+use csi_actions::settings::{AbsentDriver, Mode, Settings};
 use serde_json::{Value, json};
 use velero_plugin::backup::DeleteItemAction as _;
 
@@ -130,9 +129,11 @@ async fn i06_without_the_driver_nothing_is_left_terminating_and_the_text_names_d
         assert!(error.contains(part), "{part} in {error}");
     }
     assert!(bed.list(CONTENTS).is_empty());
-    let mut lenient = Environment::clone(&bed.environment());
-    lenient.settings.absent_driver = AbsentDriver::Warn;
-    ContentDelete::new(lenient.into()).execute(item(&content), of(&backup("b1"))).await.unwrap();
+    let lenient = Settings { absent_driver: AbsentDriver::Warn, ..settings(Mode::Standalone) };
+    ContentDelete::new(bed.environment_with(lenient))
+        .execute(item(&content), of(&backup("b1")))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

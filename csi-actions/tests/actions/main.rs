@@ -7,4 +7,5 @@ mod bed;
 mod claims;
 mod deletions;
 mod polls;
+mod process;
 mod standalone;
