@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::build::{Plugin, Programs};
@@ -61,7 +63,8 @@ pub(crate) fn run(job: &Path) -> Result<ExitCode> {
     })
 }
 
-/// Runs to the end, or until Ctrl-C or SIGTERM: then the work is dropped, and with it all processes.
+/// Runs to the end, or until Ctrl-C, SIGTERM or the end of standard input: then the work is dropped, and with it all
+/// processes.
 fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     // One thread: the children ask the kernel to die with the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -71,8 +74,17 @@ fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
             done = work => done,
             _ = tokio::signal::ctrl_c() => Ok(interrupted()),
             _ = terminated.recv() => Ok(interrupted()),
+            () = let_go() => Ok(interrupted()),
         }
     })
+}
+
+/// Completes when the process that started this one closes its end of standard input; never when that is no pipe.
+async fn let_go() {
+    match pipe::OpenOptions::new().open_receiver("/dev/stdin") {
+        Ok(mut lifeline) => drop(lifeline.read(&mut [0]).await),
+        Err(_) => std::future::pending().await,
+    }
 }
 
 fn interrupted() -> ExitCode {

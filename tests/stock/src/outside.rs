@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::build::{self, Cache, Ours};
 use crate::cli::{RunOptions, Servers};
 use crate::inside::{Job, Task};
 use crate::minor::Minor;
 use crate::report::{self, Outcome, Verdict};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{self, Sandbox};
 use crate::scenarios;
 use crate::screen::{self, Screen};
 use crate::tools;
@@ -30,6 +31,7 @@ pub(crate) fn build(servers: &Servers) -> Result<ExitCode> {
 
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let names = scenarios::choose(&options.scenarios)?;
+    sandbox::check_tool()?;
     let (cache, screen) = (Cache::from_environment()?, Screen::new());
     let sandbox = if options.loopback { Sandbox::Loopback } else { Sandbox::detect() };
     if sandbox == Sandbox::Loopback {
@@ -82,6 +84,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
 
 pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
     let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
+    sandbox::check_tool()?;
     build::check_tools(&cache, &[minor])?;
     let ours = Ours::build(&screen)?;
     let programs = build::programs(&cache, minor, &ours, &screen)?;
@@ -110,22 +113,27 @@ pub(crate) fn sanity() -> Result<ExitCode> {
 /// The exit code of a sandboxed process that was told to stop.
 pub(crate) const INTERRUPTED: i32 = 130;
 
-/// Runs a job in its sandbox and waits. Ctrl-C reaches the other process too; this one stays to sum up.
+/// Runs a job in its sandbox and waits. Ctrl-C and SIGTERM close the other process's standard input, by which it knows
+/// that it has to end; this one stays to sum up.
 fn send(job: &Job) -> Result<ExitStatus> {
     let file = job.folder.join("job.json");
     fs::write(&file, serde_json::to_vec_pretty(job)?)?;
     let this = std::env::current_exe().context("cannot find this program's own file")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let mut terminated = signal(SignalKind::terminate())?;
         let mut command: tokio::process::Command = job.sandbox.command(&this).into();
-        let mut child = command.arg("inside").arg(&file).spawn().context("cannot start the sandbox")?;
+        command.arg("inside").arg(&file).stdin(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the sandbox")?;
+        let mut lifeline = child.stdin.take();
         if let (Task::Up { .. }, Some(pid)) = (&job.task, child.id()) {
             tools::write(job, pid).await?;
         }
         loop {
             tokio::select! {
                 status = child.wait() => return Ok(status?),
-                _ = tokio::signal::ctrl_c() => {}
+                _ = tokio::signal::ctrl_c() => drop(lifeline.take()),
+                _ = terminated.recv() => drop(lifeline.take()),
             }
         }
     })

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use anyhow::{Result, ensure};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -60,4 +61,17 @@ impl Sandbox {
             Self::Loopback => String::new(),
         }
     }
+}
+
+/// Whether the tool is there that makes children end with this program.
+///
+/// # Errors
+/// When it is not: a run could leave processes behind.
+pub(crate) fn check_tool() -> Result<()> {
+    let found = Command::new("setpriv").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ensure!(
+        found.is_ok_and(|status| status.success()),
+        "setpriv is missing: install util-linux 2.32 or newer"
+    );
+    Ok(())
 }

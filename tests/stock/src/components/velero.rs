@@ -31,6 +31,8 @@ pub(crate) struct Server {
     pub(crate) through_proxy: bool,
     /// `--item-operation-sync-frequency`; else Velero's own 10 s.
     pub(crate) progress_interval: Option<Duration>,
+    /// `--resource-timeout`; else Velero's own 10 min.
+    pub(crate) resource_timeout: Option<Duration>,
 }
 
 /// A started server.
@@ -118,6 +120,9 @@ pub(crate) fn spawn(
     }
     if let Some(interval) = server.progress_interval {
         command.arg(format!("--item-operation-sync-frequency={}s", interval.as_secs()));
+    }
+    if let Some(timeout) = server.resource_timeout {
+        command.arg(format!("--resource-timeout={}s", timeout.as_secs()));
     }
     let process = launcher.start(&format!("velero-{number}"), command)?;
     let log = ServerLog::at(process.log());
