@@ -6,6 +6,8 @@ pub const BACKUP_NAME: &str = "velero.io/backup-name";
 pub const BACKUP_UID: &str = "velero.io/backup-uid";
 /// Label of Velero: the UID of the claim that a snapshot was taken of.
 pub const PVC_UID: &str = "velero.io/pvc-uid";
+/// Label of Velero: the UID of the restore that made an object.
+pub const RESTORE_UID: &str = "velero.io/restore-uid";
 /// Label of Velero on every object that a restore made.
 pub const RESTORE_NAME: &str = "velero.io/restore-name";
 /// Label and annotation of Velero on an archived claim: the name of its snapshot.
@@ -19,8 +21,12 @@ pub const GROUP_HANDLE: &str = "velero.io/csi-volumegroupsnapshot-handle";
 pub const DRIVER_NAME: &str = "velero.io/csi-driver-name";
 /// Annotation of Velero on a snapshot: the least size of a volume made from it, as a quantity.
 pub const RESTORE_SIZE: &str = "velero.io/csi-volumesnapshot-restore-size";
+/// The same annotation as velero-plugin-for-csi up to 0.7 wrote it.
+pub const RESTORE_SIZE_BEFORE: &str = "velero.io/vsi-volumesnapshot-restore-size";
 /// Annotation of Velero on a snapshot: the deletion policy of its content.
 pub const DELETION_POLICY: &str = "velero.io/csi-vsc-deletion-policy";
+/// Annotation of Velero on an archived claim: a data mover has its data.
+pub const DATA_UPLOAD_NAME: &str = "velero.io/data-upload-name";
 /// Annotation of Velero on a returned item: its additional items are archived whatever the filters of the backup say.
 pub const MUST_INCLUDE: &str = "backup.velero.io/must-include-additional-items";
 
@@ -51,3 +57,14 @@ pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";
 pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
 /// Annotation of ours on a content that is being deleted: a change to it makes the sidecar look again.
 pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";
+/// Annotation of ours on an archived content: the name of the claim that the snapshot was taken of.
+pub const CLAIM: &str = "csi-actions.velero-rs.io/claim";
+/// Annotation of ours on an archived claim: the driver of its snapshot. With the next two it can be restored from the claim
+/// alone.
+pub const CLAIM_DRIVER: &str = "csi-actions.velero-rs.io/snapshot-driver";
+/// Annotation of ours on an archived claim: the handle of its snapshot in the storage.
+pub const CLAIM_HANDLE: &str = "csi-actions.velero-rs.io/snapshot-handle";
+/// Annotation of ours on an archived claim: the class of its snapshot.
+pub const CLAIM_CLASS: &str = "csi-actions.velero-rs.io/snapshot-class";
+/// Annotation of ours on an archived claim: the least size of a volume made from its snapshot, as a quantity.
+pub const CLAIM_SIZE: &str = "csi-actions.velero-rs.io/restore-size";

@@ -4,6 +4,7 @@
 //! [`settings`] for the ways to run it beside Velero's own actions.
 
 pub mod backup;
+pub mod claim_size;
 pub mod class_choice;
 pub mod cluster;
 pub mod delete;
@@ -18,6 +19,9 @@ pub mod operation;
 pub mod ownership;
 pub mod quantity;
 pub mod readiness;
+pub mod release;
+pub mod restore;
+pub mod server;
 pub mod settings;
 
 use std::sync::{Arc, OnceLock};
@@ -29,6 +33,10 @@ use backup::volumesnapshot::SnapshotBackup;
 use backup::volumesnapshotcontent::ContentBackup;
 use delete::volumesnapshotcontent::ContentDelete;
 use environment::Environment;
+use restore::persistentvolumeclaim::ClaimRestore;
+use restore::volumesnapshot::SnapshotRestore;
+use restore::volumesnapshotclass::ClassRestore;
+use restore::volumesnapshotcontent::ContentRestore;
 
 /// The plugin with all its actions. They share one connection, made when the first of them needs it.
 pub fn plugin() -> Plugin {
@@ -41,6 +49,7 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
     let environment = Arc::new(move || Arc::clone(cell.get_or_init(&make)));
     let shared = || Arc::clone(&environment);
     let (claims, snapshots, contents, deletions) = (shared(), shared(), shared(), shared());
+    let restored = (shared(), shared(), shared(), shared());
     velero_plugin::plugin!()
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-backup"), move || {
             ClaimBackup::new(claims())
@@ -50,6 +59,18 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
         })
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-backup"), move || {
             ContentBackup::new(contents())
+        })
+        .restore_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-restore"), move || {
+            ClaimRestore::new(restored.0())
+        })
+        .restore_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshot-restore"), move || {
+            SnapshotRestore::new(restored.1())
+        })
+        .restore_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-restore"), move || {
+            ContentRestore::new(restored.2())
+        })
+        .restore_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotclass-restore"), move || {
+            ClassRestore::new(restored.3())
         })
         .delete_item_action(name!("csi-actions.velero-rs.io/volumesnapshotcontent-delete"), move || {
             ContentDelete::new(deletions())

@@ -28,6 +28,12 @@ pub fn temporary_content(driver: &str, handle: &str) -> String {
     format!("velero-del-{}", digest(&[driver, handle], 40))
 }
 
+/// The name of what is restored of the snapshot `archived`: of the snapshot and of its content alike. Velero's own
+/// actions give the same one since 1.16.
+pub fn restored(restore_uid: &str, archived: &str) -> String {
+    digest(&[restore_uid, archived], 64)
+}
+
 /// The first `digits` hexadecimal digits of the SHA-256 of `parts` joined by "/".
 fn digest(parts: &[&str], digits: usize) -> String {
     let mut text = String::with_capacity(64);
@@ -70,5 +76,13 @@ mod tests {
         let name = temporary_content("d.csi", "snap-1");
         // printf 'd.csi/snap-1' | sha256sum
         assert_eq!(name, "velero-del-5f572a28093475825dabfcc5308e9e6044c5df2d");
+    }
+
+    #[test]
+    fn c20_a_restored_snapshot_is_named_by_the_restore() {
+        assert_eq!(
+            restored("11111111-2222-3333-4444-555555555555", "velero-data-abcde"),
+            "dd6ca9ebc0c73c744c9951e002b9abdf0824a447a64a51cd4afecd9d3ab0b522"
+        );
     }
 }

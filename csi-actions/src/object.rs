@@ -83,6 +83,16 @@ impl<'a> Snapshot<'a> {
         text(self.0, &["spec", "volumeSnapshotClassName"])
     }
 
+    /// Whether a volume can be made from it.
+    pub fn is_ready(self) -> bool {
+        at(self.0, &["status", "readyToUse"]).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The claim that it was taken of.
+    pub fn claim(self) -> Option<&'a str> {
+        text(self.0, &["spec", "source", "persistentVolumeClaimName"])
+    }
+
     /// Whether the snapshot controller has done anything with it.
     pub fn is_touched(self) -> bool {
         let finalizers = at(self.0, &["metadata", "finalizers"]).and_then(Value::as_array);
@@ -139,6 +149,11 @@ impl<'a> Content<'a> {
     pub fn snapshot(self) -> Option<(&'a str, &'a str)> {
         let reference = at(self.0, &["spec", "volumeSnapshotRef"])?;
         Some((text(reference, &["namespace"])?, text(reference, &["name"])?))
+    }
+
+    /// `spec.volumeSnapshotClassName`.
+    pub fn class(self) -> Option<&'a str> {
+        text(self.0, &["spec", "volumeSnapshotClassName"])
     }
 
     /// The UID of the snapshot that it is bound to.

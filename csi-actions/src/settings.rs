@@ -1,6 +1,12 @@
 //! What an operator can set, by environment variables of the server's container.
 
+use std::time::Duration;
+
 use velero_plugin::HostArgs;
+use velero_plugin::duration;
+
+/// How long a claim waits for its snapshot where nothing else is said.
+const RESTORE_WAIT: Duration = Duration::from_mins(5);
 
 /// How the actions share the work with Velero's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +36,14 @@ pub struct Settings {
     pub keep_failed: bool,
     /// `CSI_ACTIONS_ABSENT_DRIVER`: `error` or `warn`.
     pub absent_driver: AbsentDriver,
+    /// `CSI_ACTIONS_RESTORE_WAIT`: how long a restored claim waits for its snapshot, as in `5m` (the default), and never
+    /// longer than the server's `--resource-timeout`.
+    pub restore_wait: Duration,
 }
 
 /// A setting with a value that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{variable}={value:?} is not one of {allowed}; using {used}")]
+#[error("{variable}={value:?} is not {allowed}; using {used}")]
 pub struct InvalidSetting {
     variable: &'static str,
     value: String,
@@ -81,6 +90,7 @@ impl Settings {
                 AbsentDriver::Error,
                 &mut invalid,
             ),
+            restore_wait: restore_wait(arguments, &variable, &mut invalid),
         };
         (settings, invalid)
     }
@@ -96,6 +106,25 @@ impl Mode {
     }
 }
 
+fn restore_wait(
+    arguments: &HostArgs,
+    variable: impl Fn(&str) -> Option<String>,
+    invalid: &mut Vec<InvalidSetting>,
+) -> Duration {
+    const NAME: &str = "CSI_ACTIONS_RESTORE_WAIT";
+    let of_server = arguments.value("resource-timeout").and_then(duration::parse);
+    let most = of_server.filter(|timeout| !timeout.is_zero()).unwrap_or(Duration::MAX);
+    let Some(value) = variable(NAME).filter(|value| !value.trim().is_empty()) else {
+        return RESTORE_WAIT.min(most);
+    };
+    if let Some(wait) = duration::parse(value.trim()).filter(|wait| !wait.is_zero()) {
+        return wait.min(most);
+    }
+    let (allowed, used) = ("a duration such as 90s or 5m".to_owned(), "5m".to_owned());
+    invalid.push(InvalidSetting { variable: NAME, value, allowed, used });
+    RESTORE_WAIT.min(most)
+}
+
 fn choice<T: Copy + PartialEq>(
     name: &'static str,
     variable: impl Fn(&str) -> Option<String>,
@@ -109,7 +138,8 @@ fn choice<T: Copy + PartialEq>(
     }
     let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
     let used = allowed.iter().find(|(_, each)| *each == default).map_or("the default", |(word, _)| word);
-    invalid.push(InvalidSetting { variable: name, value, allowed: words.join(", "), used: used.to_owned() });
+    let allowed = format!("one of {}", words.join(", "));
+    invalid.push(InvalidSetting { variable: name, value, allowed, used: used.to_owned() });
     default
 }
 
@@ -142,5 +172,19 @@ mod tests {
         assert_eq!((settings.mode, settings.keep_failed), (Mode::Standalone, false));
         assert_eq!(invalid.len(), 1);
         assert!(invalid[0].to_string().contains("standalone, alongside"), "{}", invalid[0]);
+    }
+
+    #[test]
+    fn a_claim_waits_as_long_as_is_set_and_the_server_allows() {
+        let wait = |line, value| read(line, &[("CSI_ACTIONS_RESTORE_WAIT", value)]).0.restore_wait.as_secs();
+        assert_eq!(wait("", ""), 300);
+        assert_eq!(wait("", "90s"), 90);
+        assert_eq!(wait("", "1h"), 3600);
+        assert_eq!(wait("--resource-timeout=2m", ""), 120);
+        assert_eq!(wait("--resource-timeout=2m", "1h"), 120);
+        for senseless in ["soon", "0s", "-5m"] {
+            let (settings, invalid) = read("", &[("CSI_ACTIONS_RESTORE_WAIT", senseless)]);
+            assert_eq!((settings.restore_wait.as_secs(), invalid.len()), (300, 1), "{senseless}");
+        }
     }
 }

@@ -54,13 +54,6 @@ pub(super) fn capacity(volume: &Value, claim: &Value) -> Option<u64> {
     })
 }
 
-/// The size to ask for at restore where the claim asks for less than the snapshot needs; the provisioner would refuse it.
-pub(super) fn raised_request(claim: &Value, restore_size: Option<u64>) -> Option<String> {
-    let needed = restore_size?;
-    let asked = text(claim, &["spec", "resources", "requests", "storage"]).and_then(quantity::bytes);
-    (asked.unwrap_or_default() < needed).then(|| quantity::format(needed))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
@@ -109,16 +102,6 @@ mod tests {
         let mut unbound = claim();
         unbound["spec"]["volumeName"] = "".into();
         assert_eq!(decide(&unbound, &backup), Decision::Pending);
-    }
-
-    #[test]
-    fn c28_i45_the_request_is_raised_to_the_restore_size_and_never_lowered() {
-        let claim = claim();
-        assert_eq!(raised_request(&claim, Some(2 << 30)), Some("2Gi".to_owned()));
-        assert_eq!(raised_request(&claim, Some(1 << 30)), None);
-        assert_eq!(raised_request(&claim, Some(1 << 20)), None);
-        assert_eq!(raised_request(&claim, None), None);
-        assert_eq!(raised_request(&json!({"spec": {}}), Some(1 << 30)), Some("1Gi".to_owned()));
     }
 
     #[test]

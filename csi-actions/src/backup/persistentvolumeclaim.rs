@@ -12,13 +12,14 @@ use velero_plugin::{Backup, Context as _, Error, Item, ResourceIdentifier, Resou
 use super::claim::{self, Decision};
 use super::wait::{Cut, until_cut};
 use super::{create, discard_after};
+use crate::claim_size::raised_request;
 use crate::class_choice::Choice;
 use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
 use crate::cluster::{ApiError, Cluster, Query};
 use crate::environment::Environment;
 use crate::object::{Content, annotation, name, text};
 use crate::readiness::DEFAULT_TIMEOUT;
-use crate::{keys, ownership};
+use crate::{keys, ownership, quantity};
 
 /// For how long a request is tried again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -89,8 +90,24 @@ impl ClaimBackup {
     /// The claim as it is archived, and the snapshot with it.
     fn archived(item: &Item, cut: &Cut, backup: &Backup) -> Result<Outcome> {
         let snapshot = name(&cut.snapshot);
-        let raised = claim::raised_request(item.object(), Content(&cut.content).restore_size());
+        let content = Content(&cut.content);
+        let raised = raised_request(item.object(), content.restore_size());
+        let size = content.restore_size().map(quantity::format);
+        // What a restore needs to know where the snapshot's own objects are not in the archive, or are filtered out.
+        let of_snapshot = [
+            (keys::CLAIM_DRIVER, Some(content.driver())),
+            (keys::CLAIM_HANDLE, content.reported_handle()),
+            (keys::CLAIM_CLASS, content.class()),
+            (keys::CLAIM_SIZE, size.as_deref()),
+        ];
         let changed = item.edited(|document| {
+            for (key, value) in of_snapshot {
+                match value {
+                    Some(value) => document.set(&["metadata", "annotations", key], value)?,
+                    // One of an earlier backup may be there.
+                    None => _ = document.remove(&["metadata", "annotations", key]),
+                }
+            }
             document.set(&["metadata", "annotations", keys::VOLUME_SNAPSHOT_NAME], snapshot)?;
             document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")?;
             document.set(&["metadata", "labels", keys::VOLUME_SNAPSHOT_NAME], snapshot)?;

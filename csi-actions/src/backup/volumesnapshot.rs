@@ -39,8 +39,12 @@ impl SnapshotBackup {
         let content = Snapshot(snapshot).bound_content().map(str::to_owned);
         let content = content.unwrap_or_else(|| names::content(uid(snapshot).unwrap_or_default()));
         let mut metadata = json!({"labels": labels::of_backup(backup)});
-        if let Some(capacity) = annotation(snapshot, keys::CAPACITY) {
-            metadata["annotations"] = json!({keys::CAPACITY: capacity});
+        let of_ours = [
+            (keys::CAPACITY, annotation(snapshot, keys::CAPACITY)),
+            (keys::CLAIM, Snapshot(snapshot).claim()),
+        ];
+        for (key, value) in of_ours.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            metadata["annotations"][key] = value.into();
         }
         let marked = self.cluster.patch(CONTENTS, "", &content, &json!({"metadata": metadata})).await?;
         let annotations = annotations_of(&marked);

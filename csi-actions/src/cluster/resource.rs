@@ -22,6 +22,8 @@ pub const CONTENTS: Resource =
 /// How snapshots are taken.
 pub const CLASSES: Resource =
     Resource { group: SNAPSHOT_GROUP, version: "v1", plural: "volumesnapshotclasses" };
+/// Claims for volumes.
+pub const CLAIMS: Resource = Resource { group: "", version: "v1", plural: "persistentvolumeclaims" };
 /// Persistent volumes.
 pub const VOLUMES: Resource = Resource { group: "", version: "v1", plural: "persistentvolumes" };
 /// Storage classes.

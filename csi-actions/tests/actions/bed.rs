@@ -12,6 +12,7 @@ use csi_actions::backup::volumesnapshot::SnapshotBackup;
 use csi_actions::backup::volumesnapshotcontent::ContentBackup;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use csi_actions::environment::Environment;
+use csi_actions::release::Release;
 use csi_actions::settings::{AbsentDriver, Mode, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -150,6 +151,7 @@ impl Bed {
         Arc::new(Environment {
             settings,
             cluster: csi_actions::cluster::Cluster::of_server(arguments),
+            server: Release::From1_18_1.into(),
         })
     }
 
@@ -237,7 +239,7 @@ impl Bed {
 }
 
 pub(crate) fn settings(mode: Mode) -> Settings {
-    Settings { mode, keep_failed: false, absent_driver: AbsentDriver::Error }
+    Settings { mode, keep_failed: false, absent_driver: AbsentDriver::Error, restore_wait: SAFE }
 }
 
 /// A backup in progress, with little patience for its drivers.

@@ -82,7 +82,13 @@ impl Outcome {
         self.operation.as_ref()
     }
 
+    /// Whether the item waits for its additional items.
+    pub fn waits(&self) -> bool {
+        !matches!(self.wait, Wait::No)
+    }
+
     fn into_wire(self, came: bytes::Bytes) -> wire::RestoreItemActionExecuteResponse {
+        let waits = self.waits();
         let (item, additional_items, skip_restore) = self.changes.into_wire(came);
         let timeout = match self.wait {
             Wait::No | Wait::ServerDefault => None,
@@ -96,7 +102,7 @@ impl Outcome {
             additional_items,
             skip_restore,
             operation_id: self.operation.map(OperationId::into_string).unwrap_or_default(),
-            wait_for_additional_items: !matches!(self.wait, Wait::No),
+            wait_for_additional_items: waits,
             additional_items_ready_timeout: timeout,
         }
     }

@@ -1,0 +1,222 @@
+//! Claims at restore: each is made from its snapshot, and not before a volume can be made from that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
+use velero_plugin::{Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Restore, Result};
+
+use super::claim::{Plan, fill, plan, release};
+use super::classes::Classes;
+use super::content::ForSnapshot;
+use super::present::{self, Present};
+use super::ready::{Decision, decide};
+use super::stored::{StoredSnapshot, needed_size};
+use super::{PATIENCE, is_claim_there};
+use crate::claim_size::raised_request;
+use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
+use crate::cluster::{ApiError, Cluster};
+use crate::environment::Environment;
+use crate::names;
+use crate::object::{Content, text};
+
+/// The action on claims.
+#[derive(Debug)]
+pub struct ClaimRestore {
+    environment: Arc<Environment>,
+    cluster: Cluster,
+    classes: Classes,
+    /// What the claim waits for that Velero restores at this moment. It restores one after the other.
+    waiting: Mutex<Option<Waiting>>,
+}
+
+/// A restored snapshot that a claim waits for. Velero tells us of what it restored itself only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Waiting {
+    /// It is there, in this namespace and under this name.
+    ForMade(String, String),
+    /// Velero was to restore it; its name in the archive.
+    ForArchived(String),
+}
+
+impl ClaimRestore {
+    /// The action in `environment`.
+    pub fn new(environment: Arc<Environment>) -> Self {
+        let cluster = environment.cluster.patient(PATIENCE);
+        Self { environment, classes: Classes::of(cluster.clone()), cluster, waiting: Mutex::default() }
+    }
+
+    fn waits_for(&self, waiting: Option<Waiting>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    async fn restored(&self, input: &RestoreInput) -> Result<Outcome> {
+        let RestoreInput { item, from_backup, restore } = input;
+        let claim = format!("PersistentVolumeClaim {}/{}", item.namespace(), item.name());
+        let archived = match plan(from_backup.object(), restore) {
+            Plan::Leave(why) => {
+                tracing::debug!("{claim}: restored as it is: {why}");
+                return Ok(Outcome::unchanged());
+            }
+            Plan::Empty => {
+                tracing::info!("{claim}: restored without its data, since restorePVs is false");
+                return Ok(Outcome::changed(item.edited(|document| release(document, item.object()))?));
+            }
+            Plan::FromSnapshot(archived) => archived,
+        };
+        if is_claim_there(&self.cluster, restore, item.namespace(), item.name()).await? {
+            tracing::info!("{claim}: left as it is, since it exists in the cluster");
+            return Ok(Outcome::unchanged());
+        }
+        let namespace = restore.target_namespace(item.namespace());
+        let name = names::restored(restore.uid(), archived);
+        let snapshot = ForSnapshot { namespace, name: &name };
+        let of_claim = StoredSnapshot::of_claim(from_backup.object());
+        let present =
+            present::ensure(&self.cluster, &self.classes, restore, snapshot, archived, of_claim).await?;
+        self.check(item, &present).await?;
+        let size = needed_size(from_backup.object(), present.snapshot.as_ref(), present.content.as_ref());
+        let changed = item.edited(|document| {
+            release(document, item.object())?;
+            fill(document, &name, raised_request(item.object(), size))
+        })?;
+        let (waiting, additional) = if present.is_made {
+            tracing::info!("{claim}: made VolumeSnapshot {namespace}/{name}, which the restore left out");
+            (Waiting::ForMade(namespace.to_owned(), name), None)
+        } else {
+            let archived_snapshot =
+                ResourceIdentifier::new(SNAPSHOT_GROUP, SNAPSHOTS.plural, item.namespace(), archived)?;
+            (Waiting::ForArchived(archived.to_owned()), Some(archived_snapshot))
+        };
+        self.waits_for(Some(waiting));
+        Ok(Outcome::changed(changed)
+            .with_additional_items(additional)
+            .wait_for_additional_items(Some(self.environment.settings.restore_wait)))
+    }
+
+    /// Whatever is known by now to keep the claim Pending for ever: then it had better not be made, so that it can be
+    /// restored once the cause is mended.
+    async fn check(&self, item: &Item, present: &Present) -> Result<()> {
+        let Some(content) = &present.content else { return Ok(()) };
+        if let Decision::Failed(reason) = decide(present.snapshot.as_ref(), Some(content)) {
+            return Err(Error::new(reason));
+        }
+        let driver = Content(content).driver();
+        let Some(class) = text(item.object(), &["spec", "storageClassName"]) else { return Ok(()) };
+        let Some(found) = self.cluster.find(STORAGE_CLASSES, "", class).await? else {
+            tracing::info!("StorageClass {class} does not exist: the claim is Pending until it does");
+            return Ok(());
+        };
+        let provisioner = text(&found, &["provisioner"]).unwrap_or_default();
+        // A provisioner of another name may be a wrapper of the same driver, unless it is a driver itself.
+        if provisioner != driver && self.cluster.find(DRIVERS, "", provisioner).await?.is_some() {
+            return Err(Error::new(format!(
+                "its StorageClass {class} is of driver {provisioner:?}, which can't read a snapshot of driver {driver:?}: \
+                 restore it with a class of the latter"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether a volume can be made from the restored snapshot.
+    async fn is_ready(&self, namespace: &str, name: &str) -> Result<bool> {
+        let what = format!("VolumeSnapshot {namespace}/{name}");
+        match self.look(namespace, name).await {
+            Ok(Decision::Ready) => {
+                tracing::info!("{what} is ready to be restored from");
+                Ok(true)
+            }
+            Ok(Decision::NotYet(why)) => {
+                tracing::debug!("{what}: {why}");
+                Ok(false)
+            }
+            Ok(Decision::Failed(reason)) => Err(Error::new(format!("{what}: {reason}"))),
+            Err(error) if error.ends_a_wait() => Err(Error::from(error).context(what)),
+            Err(error) => {
+                tracing::debug!("{what}: {error}; asking again");
+                Ok(false)
+            }
+        }
+    }
+
+    async fn look(&self, namespace: &str, name: &str) -> Result<Decision, ApiError> {
+        // Velero asks again in a second, so nothing is tried twice here.
+        let cluster = &self.environment.cluster;
+        let snapshot = cluster.find(SNAPSHOTS, namespace, name).await?;
+        // Both have the name, whoever made them.
+        let content = cluster.find(CONTENTS, "", name).await?;
+        Ok(decide(snapshot.as_ref(), content.as_ref()))
+    }
+}
+
+#[async_trait]
+impl RestoreItemActionV2 for ClaimRestore {
+    fn applies_to(&self) -> ResourceSelector {
+        ResourceSelector::resources(["persistentvolumeclaims"])
+    }
+
+    async fn execute(&self, input: RestoreInput) -> Result<Outcome> {
+        self.waits_for(None);
+        if self.environment.is_alongside() && !self.environment.server.release().await.names_by_restore() {
+            return Ok(Outcome::unchanged());
+        }
+        let claim = format!("PersistentVolumeClaim {}/{}", input.item.namespace(), input.item.name());
+        self.restored(&input).await.context(claim)
+    }
+
+    async fn are_additional_items_ready(
+        &self,
+        items: Vec<ResourceIdentifier>,
+        restore: Restore,
+    ) -> Result<bool> {
+        let snapshots: Vec<&ResourceIdentifier> =
+            items.iter().filter(|item| item.resource() == SNAPSHOTS.plural).collect();
+        for snapshot in &snapshots {
+            let namespace = restore.target_namespace(snapshot.namespace());
+            let name = names::restored(restore.uid(), snapshot.name());
+            if !self.is_ready(namespace, &name).await? {
+                return Ok(false);
+            }
+        }
+        if !snapshots.is_empty() {
+            return Ok(true);
+        }
+        // The call does not say whose items they are.
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match waiting {
+            Some(Waiting::ForMade(namespace, name)) => self.is_ready(&namespace, &name).await,
+            Some(Waiting::ForArchived(snapshot)) => Err(Error::new(format!(
+                "VolumeSnapshot {snapshot} was not restored, so the claim stays Pending: it is not in the archive, or the \
+                 restore's includedResources or excludedResources leave out volumesnapshots"
+            ))),
+            None => {
+                tracing::info!(
+                    "nothing tells which snapshot to wait for, so the claim is restored without a wait"
+                );
+                Ok(true)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Release;
+    use crate::settings::Settings;
+    use serde_json::Value;
+    use velero_plugin::HostArgs;
+
+    #[tokio::test]
+    async fn c41_an_empty_list_that_nothing_is_known_of_is_ready() {
+        let arguments = HostArgs::default();
+        let environment = Environment {
+            settings: Settings::read(&arguments, |_| None).0,
+            cluster: Cluster::of_server(arguments),
+            server: Release::From1_18_1.into(),
+        };
+        let action = ClaimRestore::new(Arc::new(environment));
+        let restore = Restore::from(Value::Null);
+        assert!(action.are_additional_items_ready(Vec::new(), restore).await.unwrap());
+    }
+}
