@@ -22,7 +22,7 @@
 //!
 //! It serves the kinds that backup plugins meet (core storage kinds, pods, snapshots and group snapshots, Velero's
 //! own) and whatever a `CustomResourceDefinition` adds. Everything that was created at `/status` or sent past it,
-//! every refusal's wording, every watch event follows a real API server; the request script holds the proof. It runs no
+//! every refusal's wording, every watch event follows a real API server; `script` and `scenario` hold the proof. It runs no
 //! pods. What it leaves out: authorization, admission, dry runs, schemas (fields are neither pruned nor checked,
 //! but for the snapshot resources' rules), field ownership of writes other than apply, foreground deletion.
 
@@ -37,6 +37,8 @@ mod log;
 mod object;
 mod rest;
 mod rules;
+#[cfg(feature = "script")]
+pub mod scenario;
 #[cfg(feature = "script")]
 pub mod script;
 mod server;

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use normal::StandIns;
 pub use run::{Trouble, run};
 pub use steps::steps;
 

@@ -6,12 +6,13 @@ use serde_json::Value;
 
 /// Stand-ins of one run. The same value always has the same one, numbered in the order of appearance.
 #[derive(Debug, Default)]
-pub(super) struct StandIns {
+pub(crate) struct StandIns {
     known: BTreeMap<String, String>,
     /// Replaced wherever it occurs, since other names are made of it.
     namespace: String,
     uids: usize,
     versions: usize,
+    handles: usize,
     names: usize,
 }
 
@@ -20,12 +21,17 @@ const LEFT_OUT: [&str; 1] = ["managedFields"];
 
 impl StandIns {
     /// For a run in this namespace.
-    pub(super) fn of(namespace: &str) -> Self {
+    pub(crate) fn of(namespace: &str) -> Self {
         Self { namespace: namespace.to_owned(), ..Self::default() }
     }
 
+    /// Gives a text a stand-in of its own.
+    pub(crate) fn name(&mut self, text: &str, stand_in: &str) {
+        self.known.insert(text.to_owned(), stand_in.to_owned());
+    }
+
     /// The comparable form of an answer.
-    pub(super) fn normal(&mut self, mut answer: Value) -> Value {
+    pub(crate) fn normal(&mut self, mut answer: Value) -> Value {
         self.learn(&answer);
         self.replace(&mut answer);
         answer
@@ -46,7 +52,17 @@ impl StandIns {
                 map.values().for_each(|value| self.learn(value));
             }
             Value::Array(list) => list.iter().for_each(|value| self.learn(value)),
+            Value::String(text) => self.learn_handle(text),
             _ => {}
+        }
+    }
+
+    /// The handles of the test driver: a word and 32 digits.
+    fn learn_handle(&mut self, text: &str) {
+        let Some((kind @ ("vol" | "snap"), digits)) = text.split_once('-') else { return };
+        if digits.len() == 32 && !self.known.contains_key(text) {
+            self.handles += 1;
+            self.known.insert(text.to_owned(), format!("<{kind} {}>", self.handles));
         }
     }
 
@@ -69,7 +85,7 @@ impl StandIns {
         }
     }
 
-    fn learn_uid(&mut self, uid: &str) {
+    pub(crate) fn learn_uid(&mut self, uid: &str) {
         if !self.known.contains_key(uid) {
             self.uids += 1;
             self.known.insert(uid.to_owned(), format!("<uid {}>", self.uids));
@@ -114,7 +130,12 @@ impl StandIns {
         let mut known: Vec<_> = self.known.iter().collect();
         known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         for (value, stand_in) in known {
-            text = replace_word(&text, value, stand_in);
+            // An identity is part of other names, and nothing else.
+            text = if value.len() == 36 {
+                text.replace(value, stand_in)
+            } else {
+                replace_word(&text, value, stand_in)
+            };
         }
         text
     }

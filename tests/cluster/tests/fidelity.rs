@@ -1,14 +1,18 @@
-//! The request script on the embedded API, against the answers that were recorded from a real API server.
+//! The request script on the embedded API and the scenarios on the simulator, against what was recorded from the real ones.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cluster::Cluster;
+use cluster::scenario::{self, Storage};
 use cluster::script::{self, Entry};
+use cluster::simulator::{Settings, Simulator};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 /// Made by `cargo run -p cluster -- record` on Kubernetes 1.36.3 with external-snapshotter 8.6's resources.
 const RECORDED: &str = include_str!("../golden/kubernetes-1.36.3.json");
+/// Made by `cargo run -p cluster -- compare-storage --record` with external-snapshotter 8.6 and external-provisioner 6.4.
+const RECORDED_STORAGE: &str = include_str!("../golden/sidecars-8.6.json");
 
 fn compare(ours: &[Entry], theirs: &[Entry], whose: &str) {
     let differences = script::differences(ours, theirs);
@@ -43,4 +47,15 @@ async fn embedded_api_answers_as_the_server_at_hand() {
     let namespace = format!("script-{}", std::process::id());
     let real = script::run(&Client::try_from(config).unwrap(), &namespace).await.unwrap();
     compare(&embedded().await, &real, "real");
+}
+
+#[tokio::test]
+async fn simulator_comes_to_the_recorded_outcomes() {
+    let recorded: Vec<Entry> = serde_json::from_str(RECORDED_STORAGE).unwrap();
+    let cluster = Cluster::start().await.unwrap();
+    let simulator = Simulator::start(&cluster, Settings::default(), &["csi.velero-rs.test"]);
+    let client = Client::try_from(Config::new(cluster.url().parse().unwrap())).unwrap();
+    let storage = Storage::Simulated(simulator.driver("csi.velero-rs.test").clone());
+    let ours = scenario::play(&client, &storage, "csi.velero-rs.test", "scenario").await.unwrap();
+    compare(&ours, &recorded, "recorded");
 }
