@@ -1,25 +1,27 @@
 //! The snapshot controller: makes contents for snapshots, binds the two and copies status, and takes both down.
 
+mod claim;
+mod rules;
+
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::context::{Context, Trouble, annotation, set};
-use super::controller::{Controller, Next};
-use super::informer::{Cache, Event};
-use super::keys::{
-    BEING_DELETED, BOUND_FINALIZER, CLAIM_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS,
-    DEFAULT_CLASS, SECRET_NAME, SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER, VOLUMES,
-};
-use super::quantity;
+use self::rules::{behind, deletable, dynamic_name, referred, refers_to, status_of};
 use crate::object;
 use crate::rules::update::Part;
+use crate::simulator::context::{Context, Trouble, annotation, set};
+use crate::simulator::controller::{Controller, Next};
+use crate::simulator::informer::{Cache, Event};
+use crate::simulator::keys::{
+    BEING_DELETED, BOUND_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS, DEFAULT_CLASS, SECRET_NAME,
+    SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER, VOLUMES,
+};
 use crate::store::Key;
 
 /// The controller of all snapshots and contents.
 #[derive(Debug)]
-pub(super) struct SnapshotController {
+pub(in crate::simulator) struct SnapshotController {
     context: Context,
     /// Snapshots and contents as last worked on or written here.
     known: Cache,
@@ -47,7 +49,7 @@ impl Controller for SnapshotController {
 }
 
 impl SnapshotController {
-    pub(super) fn new(context: Context) -> Self {
+    pub(in crate::simulator) fn new(context: Context) -> Self {
         Self { context, known: Cache::default() }
     }
 
@@ -363,78 +365,6 @@ impl SnapshotController {
         })
     }
 
-    // === The claim that is snapshotted ===
-
-    fn claim_of(&self, snapshot: &Value) -> Option<Arc<Value>> {
-        let name = set(snapshot, "/spec/source/persistentVolumeClaimName")?;
-        self.context.cached(CLAIMS, object::namespace(snapshot), name)
-    }
-
-    fn volume_of(&self, snapshot: &Value) -> Result<Arc<Value>, Trouble> {
-        let name = object::text(snapshot, "/spec/source/persistentVolumeClaimName");
-        let claim = self.claim_of(snapshot).ok_or_else(|| {
-            let cause = format!("persistentvolumeclaim {name:?} not found");
-            Trouble::Object(format!("failed to retrieve PVC {name} from the lister: {cause:?}"))
-        })?;
-        if object::text(&claim, "/status/phase") != "Bound" {
-            let told =
-                format!("the PVC {name} is not yet bound to a PV, will not attempt to take a snapshot");
-            return Err(Trouble::Object(told));
-        }
-        let volume = object::text(&claim, "/spec/volumeName");
-        let volume = self.context.get(&Key::new(VOLUMES, "", volume))?;
-        let reference = &volume["spec"]["claimRef"];
-        let ours = object::text(reference, "/name") == name
-            && object::text(reference, "/namespace") == object::namespace(&claim)
-            && set(reference, "/uid").is_none_or(|uid| uid == object::uid(&claim));
-        if ours {
-            Ok(volume)
-        } else {
-            Err(Trouble::Object("claim in dataSource not bound or invalid".to_owned()))
-        }
-    }
-
-    fn hold_claim(&self, snapshot: &Value) -> Result<(), Trouble> {
-        const FAILED: &str = "snapshot controller failed to update";
-        let claim = self.claim_of(snapshot).ok_or_else(|| {
-            let name = object::name(snapshot);
-            Trouble::Object(format!("{FAILED} {name} on API server: cannot get claim from snapshot"))
-        })?;
-        let mut with = Value::clone(&claim);
-        if !object::set_finalizer(&mut with, CLAIM_FINALIZER, true) {
-            return Ok(());
-        }
-        if object::deleting(&claim) {
-            let name = object::name(&claim);
-            return Err(Trouble::Object(format!(
-                "{FAILED} {name} on API server: cannot add finalizer on claim because it is being deleted"
-            )));
-        }
-        self.context.update(CLAIMS, with, Part::Main)?;
-        Ok(())
-    }
-
-    /// Lets the claim go when no unfinished snapshot needs it any more.
-    fn release_claim(&self, snapshot: &Value, this_one_is_over: bool) -> Result<(), Trouble> {
-        let Some(claim) = self.claim_of(snapshot) else { return Ok(()) };
-        if !object::finalizers(&claim).any(|held| held == CLAIM_FINALIZER) {
-            return Ok(());
-        }
-        let used = self.context.cache.list(SNAPSHOTS, object::namespace(snapshot)).iter().any(|other| {
-            let over = this_one_is_over && object::name(other) == object::name(snapshot);
-            let of_claim =
-                object::text(other, "/spec/source/persistentVolumeClaimName") == object::name(&claim);
-            !over && of_claim && other["status"]["readyToUse"] != true
-        });
-        if !used {
-            let key = Key::new(CLAIMS, object::namespace(&claim), object::name(&claim));
-            self.context.patch(&key, Part::Main, |object| {
-                object::set_finalizer(object, CLAIM_FINALIZER, false);
-            })?;
-        }
-        Ok(())
-    }
-
     // === Writing ===
 
     fn patch(&self, key: &Key, part: Part, change: impl FnOnce(&mut Value)) -> Result<Arc<Value>, Trouble> {
@@ -461,119 +391,5 @@ impl SnapshotController {
             told["status"]["readyToUse"] = false.into();
         }
         self.update(key, told, Part::Status)
-    }
-}
-
-// === Rules ===
-
-/// The snapshot that a content refers to.
-fn referred(content: &Value) -> Key {
-    let part = |pointer| object::text(content, pointer);
-    Key::new(SNAPSHOTS, part("/spec/volumeSnapshotRef/namespace"), part("/spec/volumeSnapshotRef/name"))
-}
-
-/// The name of the content that is made for a snapshot.
-fn dynamic_name(snapshot: &Value) -> String {
-    format!("snapcontent-{}", object::uid(snapshot))
-}
-
-/// Whether a deleted snapshot still holds what is to be taken down.
-fn deletable(snapshot: &Value) -> bool {
-    let holds = |held: &str| held == SOURCE_FINALIZER || held == BOUND_FINALIZER;
-    object::deleting(snapshot) && object::finalizers(snapshot).any(holds)
-}
-
-/// Whether the content points at the snapshot; one made in advance need not know its identity yet.
-fn refers_to(content: &Value, snapshot: &Value, in_advance: bool) -> bool {
-    let reference = &content["spec"]["volumeSnapshotRef"];
-    let uid = object::text(reference, "/uid");
-    object::text(reference, "/name") == object::name(snapshot)
-        && object::text(reference, "/namespace") == object::namespace(snapshot)
-        && (uid == object::uid(snapshot) || (in_advance && uid.is_empty()))
-}
-
-/// Whether the snapshot's status lacks something that the content's has.
-fn behind(snapshot: &Value, content: &Value) -> bool {
-    let (old, new) = (&snapshot["status"], &content["status"]);
-    if new.is_null() {
-        return false;
-    }
-    // Two known readinesses count as different, even when they are the same.
-    old.is_null()
-        || old["boundVolumeSnapshotContentName"].is_null()
-        || (old["creationTime"].is_null() && !new["creationTime"].is_null())
-        || !new["readyToUse"].is_null()
-        || (old["restoreSize"].is_null() && !new["restoreSize"].is_null())
-}
-
-/// The snapshot's status with the content's copied into it.
-fn status_of(old: Option<&Value>, content: &Value) -> Value {
-    let from = &content["status"];
-    let ready = from["readyToUse"] == true;
-    let mut status = old.cloned().unwrap_or_else(|| json!({}));
-    let mut absent = |field: &str, value: Value| {
-        if status[field].is_null() && !value.is_null() {
-            status[field] = value;
-        }
-    };
-    absent("boundVolumeSnapshotContentName", object::name(content).into());
-    absent("creationTime", from["creationTime"].as_i64().map_or(Value::Null, time));
-    absent(
-        "restoreSize",
-        from["restoreSize"].as_i64().map_or(Value::Null, |size| quantity::format(size).into()),
-    );
-    if status["readyToUse"] != ready {
-        status["readyToUse"] = ready.into();
-    }
-    let error = from.get("error").filter(|error| !error.is_null()).cloned();
-    object::set_field(&mut status, "error", error);
-    // Looking at an absent field leaves a null behind.
-    if let Value::Object(fields) = &mut status {
-        fields.retain(|_, value| !value.is_null());
-    }
-    status
-}
-
-/// Nanoseconds since 1970 as a time of Kubernetes.
-fn time(nanoseconds: i64) -> Value {
-    let time = Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn status_is_copied_with_times_and_sizes_as_users_read_them() {
-        let content = |status: Value| json!({"metadata": {"name": "c"}, "status": status});
-        assert_eq!(
-            status_of(None, &content(json!(null))),
-            json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false})
-        );
-        let cut = content(json!({"creationTime": 1_000_000_000, "restoreSize": 1024, "readyToUse": true}));
-        let old =
-            json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false, "error": {"message": "x"}});
-        assert_eq!(
-            status_of(Some(&old), &cut),
-            json!({
-                "boundVolumeSnapshotContentName": "c", "readyToUse": true,
-                "creationTime": "1970-01-01T00:00:01Z", "restoreSize": "1Ki",
-            })
-        );
-        let failed = content(json!({"readyToUse": false, "error": {"message": "y"}}));
-        assert_eq!(status_of(Some(&old), &failed)["error"]["message"], "y");
-    }
-
-    #[test]
-    fn content_made_in_advance_need_not_know_the_identity() {
-        let snapshot = json!({"metadata": {"namespace": "n", "name": "s", "uid": "u"}});
-        let content =
-            |uid: &str| json!({"spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": uid}}});
-        for (uid, in_advance, expected) in
-            [("u", false, true), ("u", true, true), ("", true, true), ("", false, false), ("v", true, false)]
-        {
-            assert_eq!(refers_to(&content(uid), &snapshot, in_advance), expected, "{uid} {in_advance}");
-        }
     }
 }
