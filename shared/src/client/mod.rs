@@ -21,10 +21,14 @@ use tonic::transport::{Channel, Endpoint};
 /// stack there.
 pub const LARGEST_MESSAGE: usize = i32::MAX as usize;
 const LARGEST_HEADERS: u32 = 16 * 1024 * 1024;
+/// In Go's client a download that nobody reads holds up no other call: only its own window fills.
+const CONNECTION_WINDOW: u32 = 1024 * 1024 * 1024;
 
 /// The end of a connection as go-plugin's hosts open one. They name no real authority.
 pub(crate) fn endpoint() -> Endpoint {
-    Endpoint::from_static("http://unused").http2_max_header_list_size(LARGEST_HEADERS)
+    Endpoint::from_static("http://unused")
+        .http2_max_header_list_size(LARGEST_HEADERS)
+        .initial_connection_window_size(CONNECTION_WINDOW)
 }
 
 /// A channel over a unix socket; it connects again when the connection is lost.

@@ -23,8 +23,9 @@ pub type ObjectStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
 /// The largest piece that goes out as one message.
 const PIECE: usize = 1024 * 1024;
-/// How much of an upload is still read after it failed, so that Velero gets to see why.
-const DRAINED_PIECES: usize = 1024;
+/// How many messages of an upload are still read after it failed, so that Velero gets to see why. It sends up to
+/// 16 KiB in each, from a file, so that all of an archive up to 1 GiB is read in seconds.
+const DRAINED_PIECES: usize = 64 * 1024;
 
 /// Keeps objects in buckets. Every method may be called again after the process died.
 #[async_trait]
