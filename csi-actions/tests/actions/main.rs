@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bed;
+mod restoring;
 
 mod claims;
 mod deletions;
 mod polls;
 mod process;
+mod restores;
 mod standalone;
