@@ -1,6 +1,6 @@
 //! Takes a snapshot away altogether, in the cluster and in the storage: after a failed attempt and after Cancel.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -10,7 +10,8 @@ use crate::cluster::{ApiError, Cluster, Reason};
 use crate::object::{Content, Snapshot, annotation, is_deleting, name, namespace, uid};
 use crate::{keys, names};
 
-/// How often a content that is going is looked at.
+/// How often a content that is going is looked at, and touched: a sidecar that is writing the status at the moment of
+/// the deletion overlooks it, and would look again after a quarter of an hour.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A snapshot to take away, and its content.
@@ -76,6 +77,9 @@ impl Doomed {
                 return Ok(false);
             }
             sleep(LOOK).await;
+            if is_deleting(&content) {
+                nudge(cluster, &content).await;
+            }
         }
     }
 
@@ -117,6 +121,16 @@ impl Doomed {
             done => done?,
         };
         cluster.delete(CONTENTS, "", &self.content, uid(content).unwrap_or_default()).await
+    }
+}
+
+/// Touches a content that is being deleted, so that the sidecar looks at it again. What goes wrong is of no matter:
+/// the deletion itself has been ordered.
+pub async fn nudge(cluster: &Cluster, content: &Value) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let patch = json!({"metadata": {"annotations": {keys::NUDGE: now.as_millis().to_string()}}});
+    if let Err(error) = cluster.patch(CONTENTS, "", name(content), &patch).await {
+        tracing::debug!("{error}");
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn keep_in_storage(cluster: &Cluster, snapshot: &Value) -> Resu
     let given_up = |object: &Value| annotation(object, keys::CANCELLED).is_some();
     if given_up(snapshot) || content.as_ref().is_some_and(given_up) {
         if let Some(doomed) = Doomed::by_snapshot(snapshot) {
-            doomed.discard(cluster, std::time::Duration::ZERO).await?;
+            doomed.discard(cluster, super::DISCARD_LIMIT).await?;
         }
         return Ok(());
     }

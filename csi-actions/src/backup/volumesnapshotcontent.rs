@@ -23,6 +23,9 @@ use crate::{keys, ownership};
 /// For how long one poll tries again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long giving up a snapshot looks whether it is gone. The server waits meanwhile, for each that is given up.
+const DISCARD_LIMIT: Duration = Duration::from_secs(3);
+
 /// The action on contents.
 #[derive(Debug)]
 pub struct ContentBackup {
@@ -101,7 +104,7 @@ impl ContentBackup {
             return state;
         }
         let Some(doomed) = Doomed::by_content(content) else { return state };
-        match doomed.discard(&self.environment.cluster, Duration::ZERO).await {
+        match doomed.discard(&self.environment.cluster, DISCARD_LIMIT).await {
             Ok(_) => state,
             Err(error) => {
                 let left = format!("{doomed} could not be removed: {error}");
@@ -185,7 +188,7 @@ impl BackupItemActionV2 for ContentBackup {
             tracing::debug!(operation = %operation, "nothing of this backup is left to cancel");
             return Ok(());
         };
-        let gone = doomed.discard(cluster, Duration::ZERO).await?;
+        let gone = doomed.discard(cluster, DISCARD_LIMIT).await?;
         tracing::info!(gone, "gave up {doomed}: it was not ready within the backup's itemOperationTimeout");
         Ok(())
     }

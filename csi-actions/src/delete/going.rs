@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::resource::CONTENTS;
 use crate::cluster::{ApiError, Cluster, Reason, watch};
-use crate::keys;
+use crate::discard::nudge;
 use crate::object::{Content, name, uid};
 
 /// How long the sidecar gets.
@@ -45,7 +45,6 @@ pub(super) async fn delete(cluster: &Cluster, content: &Value) -> Result<End, Ap
     let mut states = watch::states(&quick, CONTENTS, "", name);
     let end = Instant::now() + LIMIT;
     let mut refusal = None;
-    let mut touches = 0_u32;
     let mut next_touch = Instant::now() + NUDGE;
     loop {
         match timeout_at(end.min(next_touch), states.next()).await {
@@ -60,17 +59,8 @@ pub(super) async fn delete(cluster: &Cluster, content: &Value) -> Result<End, Ap
             return Ok(refusal.map_or(End::Pending, End::Refused));
         }
         if now >= next_touch {
-            touches += 1;
             next_touch = now + NUDGE;
-            let patch = json!({"metadata": {"annotations": {keys::NUDGE: touches.to_string()}, "uid": uid}});
-            match quick.patch(CONTENTS, "", name, &patch).await {
-                Err(error) if matches!(error.reason, Reason::NotFound | Reason::Conflict) => {
-                    return Ok(End::Gone);
-                }
-                // The watch goes on; only the nudge is lost.
-                Err(error) => tracing::debug!("{error}"),
-                Ok(_) => {}
-            }
+            nudge(&quick, content).await;
         }
     }
 }

@@ -16,7 +16,10 @@ pub(super) enum Role {
     Temporary,
     /// A restore made it from this backup: it goes, or will go with its snapshot, once the snapshot is deleted.
     Restored,
-    /// Someone else's, or already on its way out by another hand: left alone.
+    /// The backup's, and already being deleted by another hand. It may vanish without the driver having been asked, as
+    /// Velero's own temporary contents do, so it proves nothing; or it may be stuck, so it is nudged at the end.
+    Going,
+    /// Someone else's: left alone.
     Foreign,
 }
 
@@ -38,12 +41,11 @@ fn role(content: &Value, target: &Target, archived: &Value, backup: &Backup) -> 
     if ownership::is_restored(content) {
         return if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign };
     }
-    // What is being deleted already may vanish without the driver having been asked, as Velero's own temporary
-    // contents do, so it proves nothing.
-    if ownership::is_left_by(content, archived, backup) && !is_deleting(content) {
-        return Role::LeftOver;
+    match ownership::is_left_by(content, archived, backup) {
+        true if is_deleting(content) => Role::Going,
+        true => Role::LeftOver,
+        false => Role::Foreign,
     }
-    Role::Foreign
 }
 
 /// Namespace, name and UID of the snapshot that `content` is bound to.
@@ -114,7 +116,7 @@ mod tests {
             (Role::Restored, "restored"),
             (Role::Foreign, "restored-2"),
             (Role::Foreign, "users-own"),
-            (Role::Foreign, "vsc-1"),
+            (Role::Going, "vsc-1"),
         ];
         assert_eq!(found, expected);
     }

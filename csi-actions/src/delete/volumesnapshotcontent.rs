@@ -20,6 +20,7 @@ use super::live::{self, Role};
 use super::target::Target;
 use crate::cluster::resource::{CLASSES, CONTENTS, DRIVERS, NODES, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Query, Reason};
+use crate::discard::nudge;
 use crate::environment::Environment;
 use crate::object::{Content, is_deleting, label, name, text, uid};
 use crate::readiness::rounded;
@@ -125,6 +126,9 @@ impl ContentDelete {
                 );
                 return Ok(());
             }
+        }
+        for (_, content) in roles.iter().filter(|(role, _)| *role == Role::Going) {
+            nudge(&self.environment.cluster, content).await;
         }
         self.release_restored(&roles).await.map_err(failed)
     }

@@ -4,11 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use crate::bed::{Archived, Bed, CONTENTS, SNAPSHOTS, backup, item, name, of};
 use cluster::Rule;
-use cluster::simulator::Fault;
+use cluster::simulator::{Fault, Settings as Pace};
 use csi_actions::backup::volumesnapshotcontent::ContentBackup;
 use csi_actions::operation::Operation;
 use csi_actions::settings::Mode;
 use serde_json::{Value, json};
+use tonic::Code;
 use velero_plugin::backup::BackupItemActionV2 as _;
 use velero_plugin::{OperationId, Progress};
 
@@ -57,6 +58,25 @@ async fn i17_a_permanent_driver_error_fails_the_operation_and_removes_the_snapsh
     for part in ["app/", "not this volume", crate::bed::DRIVER] {
         assert!(failure.contains(part), "{part} in {failure}");
     }
+    bed.until("everything is gone", |bed| {
+        bed.list(SNAPSHOTS).is_empty() && bed.list(CONTENTS).is_empty() && bed.in_storage() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_snapshot_that_the_driver_refuses_after_the_cut_leaves_nothing_behind() {
+    let bed = Bed::with(Pace::real(), "Delete").await;
+    let claim = bed.claim("data").await;
+    let driver = bed.driver();
+    driver.order(Fault::on("CreateSnapshot").never_ready()).unwrap();
+    driver
+        .order(Fault::on("CreateSnapshot").skip(1).error(Code::InvalidArgument, "snapshot is corrupt"))
+        .unwrap();
+    let archived = bed.back_up(&claim, &backup("b1")).await;
+    let progress = bed.finished(archived.operation.as_ref().unwrap(), &backup("b1")).await;
+    assert!(progress.failure().unwrap().contains("snapshot is corrupt"), "{progress:?}");
+    bed.finalize(&archived, &backup("b1")).await;
     bed.until("everything is gone", |bed| {
         bed.list(SNAPSHOTS).is_empty() && bed.list(CONTENTS).is_empty() && bed.in_storage() == 0
     })
