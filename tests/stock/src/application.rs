@@ -52,6 +52,11 @@ impl Application {
         .await
     }
 
+    /// What a restore into `namespace` makes of it.
+    pub(crate) fn restored_into(&self, namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), claims: self.claims.clone() }
+    }
+
     /// Deletes the namespace with all in it and waits until it is gone.
     pub(crate) async fn delete(&self, cluster: &Cluster) -> Result<()> {
         cluster.delete(NAMESPACE, "", &self.namespace).await?;

@@ -200,7 +200,8 @@ impl Backup {
     }
 }
 
-fn collect_texts(value: &Value, into: &mut Vec<String>) {
+/// Adds all texts in `value`, however deep.
+pub(crate) fn collect_texts(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::String(text) => into.push(text.clone()),
         Value::Array(values) => values.iter().for_each(|value| collect_texts(value, into)),

@@ -16,6 +16,7 @@ pub(crate) struct Kind(&'static str, &'static str, &'static str, &'static str);
 pub(crate) const NAMESPACE: Kind = Kind("", "v1", "Namespace", "namespaces");
 pub(crate) const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap", "configmaps");
 pub(crate) const CLAIM: Kind = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
+pub(crate) const VOLUME: Kind = Kind("", "v1", "PersistentVolume", "persistentvolumes");
 pub(crate) const SERVICE_ACCOUNT: Kind = Kind("", "v1", "ServiceAccount", "serviceaccounts");
 pub(crate) const DEPLOYMENT: Kind = Kind("apps", "v1", "Deployment", "deployments");
 pub(crate) const STORAGE_CLASS: Kind = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses");
@@ -26,6 +27,7 @@ pub(crate) const SNAPSHOT_CONTENT: Kind =
 pub(crate) const SNAPSHOT_CLASS: Kind =
     Kind("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass", "volumesnapshotclasses");
 pub(crate) const BACKUP: Kind = Kind("velero.io", "v1", "Backup", "backups");
+pub(crate) const RESTORE: Kind = Kind("velero.io", "v1", "Restore", "restores");
 pub(crate) const DELETE_REQUEST: Kind =
     Kind("velero.io", "v1", "DeleteBackupRequest", "deletebackuprequests");
 pub(crate) const STORAGE_LOCATION: Kind =

@@ -14,6 +14,7 @@ mod outside;
 mod ports;
 mod process;
 mod report;
+mod restore;
 mod sandbox;
 mod scenarios;
 mod server_log;

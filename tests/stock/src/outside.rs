@@ -118,7 +118,9 @@ pub(crate) const INTERRUPTED: i32 = 130;
 fn send(job: &Job) -> Result<ExitStatus> {
     let file = job.folder.join("job.json");
     fs::write(&file, serde_json::to_vec_pretty(job)?)?;
-    let this = std::env::current_exe().context("cannot find this program's own file")?;
+    // A copy: while the servers were built, this program's own file may have been built anew and replaced.
+    let this = job.folder.join("stock");
+    fs::copy("/proc/self/exe", &this).context("cannot copy this program's own file")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut terminated = signal(SignalKind::terminate())?;

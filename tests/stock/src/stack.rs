@@ -10,7 +10,7 @@ use tokio::try_join;
 use crate::application::Application;
 use crate::backup::Backup;
 use crate::build::{Plugin, Programs};
-use crate::cluster::Cluster;
+use crate::cluster::{CLAIM, Cluster, VOLUME, text};
 use crate::components::api_server::{self, Access};
 use crate::components::bucket::{self, Bucket};
 use crate::components::driver::{self, Driver};
@@ -20,6 +20,7 @@ use crate::components::velero::{self, Server, Velero};
 use crate::components::{controllers, crds, etcd, storage};
 use crate::ports::Ports;
 use crate::process::{Launcher, Process};
+use crate::restore::Restore;
 use crate::sandbox::Sandbox;
 use crate::screen::Screen;
 use crate::server_log::ServerLog;
@@ -187,6 +188,22 @@ impl Stack {
     /// Requests a backup of the application's namespace; `spec` is laid over the defaults.
     pub(crate) async fn backup(&self, name: &str, application: &Application, spec: &Value) -> Result<Backup> {
         Backup::request(&self.cluster, &self.bucket, name, &application.namespace, spec).await
+    }
+
+    /// Requests a restore of the backup; `spec` is laid over the defaults.
+    pub(crate) async fn restore(&self, name: &str, backup: &Backup, spec: &Value) -> Result<Restore> {
+        Restore::request(&self.cluster, &self.bucket, name, backup, spec).await
+    }
+
+    /// The directory that is the volume of a bound claim.
+    pub(crate) async fn volume(&self, namespace: &str, claim: &str) -> Result<PathBuf> {
+        let found = self.cluster.get(CLAIM, namespace, claim).await?;
+        let found = found.with_context(|| format!("there is no claim {namespace}/{claim}"))?;
+        let volume = text(&found, "/spec/volumeName");
+        let volume = self.cluster.get(VOLUME, "", volume).await?;
+        let volume =
+            volume.with_context(|| format!("claim {namespace}/{claim} is bound to nothing: {found}"))?;
+        Ok(self.driver.volume(text(&volume, "/spec/csi/volumeHandle")))
     }
 
     fn spawn_server(&mut self, server: &Server) -> Result<Velero> {

@@ -19,6 +19,7 @@ pub(crate) struct Driver {
     pub(crate) socket: PathBuf,
     /// Orders faults, and knows what the storage really holds.
     pub(crate) control: Client,
+    storage: PathBuf,
     _process: Process,
 }
 
@@ -30,17 +31,18 @@ pub(crate) async fn start(
 ) -> Result<Driver> {
     let socket = folder.join("csi.sock");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.driver_control));
+    let storage = folder.join("storage");
     let mut command = launcher.command(program);
     command
         .arg("--endpoint")
         .arg(format!("unix://{}", socket.display()))
         .arg("--state-dir")
-        .arg(folder.join("storage"))
+        .arg(&storage)
         .args(["--control", &address.to_string(), "--driver-name", NAME]);
     let mut process = launcher.start("csi-driver", command)?;
     let control = Client::new(address)?;
     process.ready(START_LIMIT, || async { socket.exists() && control.health().await.is_ok() }).await?;
-    Ok(Driver { socket, control, _process: process })
+    Ok(Driver { socket, control, storage, _process: process })
 }
 
 impl Driver {
@@ -50,5 +52,10 @@ impl Driver {
             self.control.snapshots().await?.into_iter().map(|view| view.snapshot.id).collect();
         handles.sort();
         Ok(handles)
+    }
+
+    /// The directory that is the volume of this handle.
+    pub(crate) fn volume(&self, handle: &str) -> PathBuf {
+        self.storage.join("volumes").join(handle)
     }
 }

@@ -11,6 +11,7 @@ mod dying_plugins;
 mod expect;
 mod progress_error;
 mod refused_plugins;
+mod restores;
 mod server_restart;
 mod snapshots_of_different_latency;
 mod standalone;
@@ -42,6 +43,9 @@ pub(crate) const ALL: &[Scenario] = &[
     server_restart::WHILE_WAITING,
     server_restart::IN_PROGRESS,
     builtin_and_ours::SCENARIO,
+    restores::SCENARIO,
+    restores::FROM_BUILTIN,
+    restores::BY_BUILTIN,
     progress_error::SCENARIO,
     dying_plugins::IN_EXECUTE,
     dying_plugins::IN_PROGRESS,

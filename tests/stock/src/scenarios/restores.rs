@@ -1,0 +1,189 @@
+//! Restores: the data comes back, into the same namespace and into another, from our archives and from those of Velero's
+//! own actions, and the other way round.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use csi_driver::fault::Delay;
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use super::standalone::{self, LIMIT};
+use super::{Scenario, everywhere, expect};
+use crate::application::Application;
+use crate::backup::Backup;
+use crate::cluster::{CLAIM, SNAPSHOT};
+use crate::components::velero::Server;
+use crate::restore::Restore;
+use crate::stack::Stack;
+use crate::wait::{Look, until};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "restore",
+    shows: "csi-actions standalone: two claims come back with their data, in place and in another namespace, once ready",
+    skip_on: everywhere,
+    run: |stack| ours(stack).boxed_local(),
+};
+
+pub(super) const FROM_BUILTIN: Scenario = Scenario {
+    name: "restore-from-builtin",
+    shows: "an archive of Velero's own actions is restored and deleted by csi-actions",
+    skip_on: everywhere,
+    run: |stack| from_builtin(stack).boxed_local(),
+};
+
+pub(super) const BY_BUILTIN: Scenario = Scenario {
+    name: "restore-by-builtin",
+    shows: "an archive of csi-actions is restored by a server that has only Velero's own actions",
+    skip_on: everywhere,
+    run: |stack| by_builtin(stack).boxed_local(),
+};
+
+/// How long the storage says "not ready" of a snapshot that a restore waits for.
+const SLOW_MS: u64 = 5_000;
+const SLOW: Duration = Duration::from_millis(SLOW_MS);
+
+async fn ours(stack: &mut Stack) -> Result<String> {
+    stack.server(standalone::server(stack)?).await?;
+    let application = stack.application("restored", 2).await?;
+    write_data(stack, &application).await?;
+    let backup = backed_up(stack, "restored", &application, 2).await?;
+    application.delete(&stack.cluster).await?;
+
+    for handle in expect::stored(stack, 2).await? {
+        stack.driver.control.set_readiness(&handle, Delay::AfterMs(SLOW_MS)).await?;
+    }
+    let requested = Instant::now();
+    let restore = stack.restore("in-place", &backup, &json!({})).await?;
+    // As soon as a snapshot is there, the claims must not be, for the storage is not ready for a while yet.
+    until("a restored snapshot", LIMIT, || async {
+        let snapshots = stack.cluster.names(SNAPSHOT, &application.namespace).await?;
+        Ok(if snapshots.is_empty() { Look::NotYet("none".to_owned()) } else { Look::Found(()) })
+    })
+    .await?;
+    let claims = stack.cluster.names(CLAIM, &application.namespace).await?;
+    ensure!(
+        claims.is_empty() || requested.elapsed() >= SLOW,
+        "claims {claims:?} were restored before their snapshots were ready"
+    );
+    let restored = settles_clean(stack, &restore).await?;
+    ensure!(requested.elapsed() >= SLOW, "the restore ended before the snapshots were ready: {restored}");
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, &application).await?;
+
+    let copy = application.restored_into("restored-copy");
+    let mapping = json!({"namespaceMapping": {"restored": "restored-copy"}});
+    let restore = stack.restore("elsewhere", &backup, &mapping).await?;
+    settles_clean(stack, &restore).await?;
+    copy.bound(&stack.cluster).await?;
+    has_its_data(stack, &copy).await?;
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+
+    // One namespace goes before the backup, the other after it: the data stays as long as the backup does.
+    application.delete(&stack.cluster).await?;
+    expect::stored(stack, 2).await?;
+    backup.delete(LIMIT).await?;
+    expect::stored(stack, 0).await?;
+    copy.delete(&stack.cluster).await?;
+    gone(stack).await?;
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+    Ok(format!("restored twice, the first after {:.1} s of waiting", SLOW.as_secs_f64()))
+}
+
+async fn from_builtin(stack: &mut Stack) -> Result<String> {
+    stack.server(Server { enable_csi: true, ..Server::default() }).await?;
+    let application = stack.application("from-builtin", 1).await?;
+    write_data(stack, &application).await?;
+    let backup = backed_up(stack, "from-builtin", &application, 1).await?;
+
+    stack.server(standalone::server(stack)?).await?;
+    application.delete(&stack.cluster).await?;
+    let restore = stack.restore("from-builtin", &backup, &json!({})).await?;
+    settles_clean(stack, &restore).await?;
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, &application).await?;
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+    application.delete(&stack.cluster).await?;
+    backup.delete(LIMIT).await?;
+    gone(stack).await?;
+    Ok("restored, and deleted without a trace".to_owned())
+}
+
+async fn by_builtin(stack: &mut Stack) -> Result<String> {
+    stack.server(standalone::server(stack)?).await?;
+    let application = stack.application("by-builtin", 1).await?;
+    write_data(stack, &application).await?;
+    let backup = backed_up(stack, "by-builtin", &application, 1).await?;
+    application.delete(&stack.cluster).await?;
+
+    stack.server(Server { enable_csi: true, ..Server::default() }).await?;
+    let restore = stack.restore("by-builtin", &backup, &json!({})).await?;
+    let restored = restore.settles(LIMIT).await?;
+    ensure!(
+        (restored.phase.as_str(), restored.errors) == ("Completed", 0),
+        "not Completed: {}",
+        restored.status
+    );
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, &application).await?;
+
+    // With ours again, since what stock leaves behind at a deletion differs by release.
+    stack.server(standalone::server(stack)?).await?;
+    application.delete(&stack.cluster).await?;
+    backup.delete(LIMIT).await?;
+    gone(stack).await?;
+    Ok("restored by Velero's own actions".to_owned())
+}
+
+/// A clean backup of the application.
+async fn backed_up(stack: &Stack, name: &str, application: &Application, operations: i64) -> Result<Backup> {
+    let backup = stack.backup(name, application, &json!({})).await?;
+    expect::clean(&backup.settles(LIMIT).await?, operations)?;
+    Ok(backup)
+}
+
+/// The restore is Completed without an error or a warning; gives its status.
+async fn settles_clean(stack: &Stack, restore: &Restore) -> Result<Value> {
+    let restored = restore.settles(LIMIT).await?;
+    let complaints = restore.complaints().await?;
+    if restored.phase != "Completed" || restored.errors != 0 || !complaints.is_empty() {
+        let claims = stack.cluster.names(CLAIM, "").await?;
+        bail!("not a clean restore: {} {complaints:?}; there are claims {claims:?}", restored.status);
+    }
+    Ok(restored.status)
+}
+
+/// Writes a file into each volume, with a text of its own.
+async fn write_data(stack: &Stack, application: &Application) -> Result<()> {
+    for claim in &application.claims {
+        let file = stack.volume(&application.namespace, claim).await?.join("data");
+        fs::write(&file, text_of(claim)).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// Each volume holds the text that was written into its original.
+async fn has_its_data(stack: &Stack, application: &Application) -> Result<()> {
+    for claim in &application.claims {
+        let file = stack.volume(&application.namespace, claim).await?.join("data");
+        let found = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        ensure!(found == text_of(claim), "claim {}/{claim} holds {found:?}", application.namespace);
+    }
+    Ok(())
+}
+
+fn text_of(claim: &str) -> String {
+    format!("the data of {claim}")
+}
+
+/// No snapshot is left in the storage, and no object of one in the cluster. The controllers may still be at it.
+async fn gone(stack: &Stack) -> Result<()> {
+    until("nothing left", LIMIT, || async {
+        Ok(match expect::nothing_left(stack).await {
+            Ok(()) => Look::Found(()),
+            Err(left) => Look::NotYet(left.to_string()),
+        })
+    })
+    .await
+}
