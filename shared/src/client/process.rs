@@ -79,7 +79,7 @@ impl PluginProcess {
     /// When the host would give the plugin up.
     pub async fn start(
         mut command: Command,
-        on_stderr: impl FnMut(String) + Send + 'static,
+        mut on_stderr: impl FnMut(String) + Send + 'static,
     ) -> Result<Self, StartError> {
         command
             .env("VELERO_PLUGIN", "hello")
@@ -97,18 +97,34 @@ impl PluginProcess {
             return Err(StartError::NoLine { stderr: String::new() });
         };
         let mut stdout = BufReader::new(stdout);
-        let mut line = String::new();
-        let read = tokio::time::timeout(START_TIMEOUT, stdout.read_line(&mut line)).await;
+        let mut log = Lines { stderr: BufReader::new(stderr), line: Vec::new() };
+        // What it says before its line: the reason, where no line comes.
+        let mut early = Vec::new();
+        let read = tokio::time::timeout(START_TIMEOUT, first_line(&mut stdout, &mut log, &mut early)).await;
         let started_in = began.elapsed();
-        match read {
+        let line = match read {
             Err(_) => return Err(StartError::Timeout),
-            Ok(Ok(bytes)) if bytes > 0 => {}
-            Ok(_) => return Err(StartError::NoLine { stderr: read_all(stderr).await }),
-        }
+            Ok(Ok(line)) if !line.is_empty() => line,
+            Ok(_) => {
+                // A grandchild may hold its log open.
+                let rest = async {
+                    while let Some(line) = log.next().await {
+                        early.push(line)
+                    }
+                };
+                let _ = tokio::time::timeout(STOP_TIMEOUT, rest).await;
+                return Err(StartError::NoLine { stderr: early.join("\n").trim().to_owned() });
+            }
+        };
         let handshake = Handshake::parse(&line)?;
         let channel = super::channel(handshake.socket.clone());
         let stdout = tokio::spawn(rest_of(stdout));
-        let stderr = tokio::spawn(lines_of(stderr, on_stderr));
+        let stderr = tokio::spawn(async move {
+            early.into_iter().for_each(&mut on_stderr);
+            while let Some(line) = log.next().await {
+                on_stderr(line);
+            }
+        });
         let streams = open_streams(&channel);
         Ok(Self { child, channel, handshake, started_in, stdout, stderr, streams })
     }
@@ -214,27 +230,47 @@ fn open_streams(channel: &Channel) -> [JoinHandle<()>; 2] {
     [broker, stdio]
 }
 
-async fn read_all(mut stderr: ChildStderr) -> String {
-    let mut text = Vec::new();
-    // A grandchild may hold it open.
-    let _ = tokio::time::timeout(STOP_TIMEOUT, stderr.read_to_end(&mut text)).await;
-    String::from_utf8_lossy(&text).trim().to_owned()
+/// The first line of `stdout`, "" at its end. Meanwhile the log is read: a plugin that says much must not block on it.
+async fn first_line(
+    stdout: &mut BufReader<ChildStdout>,
+    log: &mut Lines,
+    early: &mut Vec<String>,
+) -> std::io::Result<String> {
+    let mut line = String::new();
+    let read = {
+        let reading = stdout.read_line(&mut line);
+        tokio::pin!(reading);
+        loop {
+            tokio::select! {
+                read = &mut reading => break read,
+                Some(line) = log.next() => early.push(line),
+            }
+        }
+    };
+    read.map(|_| line)
+}
+
+/// The lines of a plugin's log.
+struct Lines {
+    stderr: BufReader<ChildStderr>,
+    /// The part of the next line that was read.
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line without its end; `None` when there will be none. May be dropped and called again.
+    async fn next(&mut self) -> Option<String> {
+        let read = self.stderr.read_until(b'\n', &mut self.line).await;
+        if read.is_err() || self.line.is_empty() {
+            return None;
+        }
+        let line = std::mem::take(&mut self.line);
+        Some(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
+    }
 }
 
 async fn rest_of(mut stdout: BufReader<ChildStdout>) -> Vec<u8> {
     let mut rest = Vec::new();
     let _ = stdout.read_to_end(&mut rest).await;
     rest
-}
-
-async fn lines_of(stderr: ChildStderr, mut on_line: impl FnMut(String)) {
-    let mut stderr = BufReader::new(stderr);
-    let mut line = Vec::new();
-    while let Ok(bytes) = stderr.read_until(b'\n', &mut line).await {
-        if bytes == 0 {
-            return;
-        }
-        on_line(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned());
-        line.clear();
-    }
 }
