@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Cell, Color, Table};
+use comfy_table::{Cell, Color, Table, TableComponent};
 
 use crate::checks::Checks;
 use crate::show::{Seen, subject};
@@ -21,6 +21,15 @@ pub(crate) struct Report<'a> {
 fn table(header: [&str; 3]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header);
+    // A line below each row would double the height.
+    for component in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(component);
+    }
     table
 }
 

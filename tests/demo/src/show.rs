@@ -75,8 +75,12 @@ impl Show {
             return;
         };
         let bar = seen.bars.entry(id).or_insert_with(|| new_bar(bars, &name));
-        bar.set_length(u64::try_from(operation.status.n_total).unwrap_or_default());
-        bar.set_position(u64::try_from(operation.status.n_completed).unwrap_or_default());
+        let amount = |count| u64::try_from(count).unwrap_or_default();
+        if operation.status.n_total > 0 {
+            bar.set_style(style("{bar:16} {total_bytes:>10} {wide_msg}"));
+            bar.set_length(amount(operation.status.n_total));
+            bar.set_position(amount(operation.status.n_completed));
+        }
         if operation.status.phase.has_ended() {
             bar.finish_with_message(told);
         } else {
@@ -86,13 +90,17 @@ impl Show {
 }
 
 fn new_bar(bars: &MultiProgress, name: &str) -> ProgressBar {
-    let bar = bars.add(ProgressBar::new(0));
-    let style =
-        ProgressStyle::with_template("  {spinner} {prefix:<24!} {bar:16} {total_bytes:>11} {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = bars.add(ProgressBar::no_length());
+    // A storage tells nothing of a snapshot's progress, so the bar is empty or full.
+    bar.set_style(style("{wide_msg}"));
     bar.set_prefix(name.to_owned());
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
+}
+
+fn style(rest: &str) -> ProgressStyle {
+    let template = format!("  {{spinner}} {{prefix:<36!}} {rest}");
+    ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// The object of a namespace that an operation is about; its own item where it names none.
@@ -120,9 +128,8 @@ impl Observer for Show {
         match event {
             Event::ProcessStarted { took, .. } => self.seen().starts.push(*took),
             Event::ProcessEnded { status, killed, .. } => {
-                if *killed || status.is_none_or(|status| !status.success()) {
-                    self.seen().bad_ends += 1;
-                }
+                let badly = *killed || status.is_none_or(|status| !status.success());
+                self.seen().bad_ends += usize::from(badly);
             }
             Event::PluginLog { line, .. } => {
                 if line.level >= Level::Warn || line.fault.is_some() {

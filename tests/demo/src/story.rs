@@ -14,6 +14,7 @@ use velero_host::archive::Archive;
 use velero_host::cluster::ApiCluster;
 use velero_host::model::Backup;
 use velero_host::operation::OperationPhase;
+use velero_host::phase;
 use velero_host::registry::list;
 use velero_host::server::{Parts, Profile, Server};
 use velero_host::session::{Journal, Launch, Processes, Start};
@@ -39,7 +40,14 @@ pub(crate) async fn tell(cli: &Cli, plugin: &Path) -> Result<ExitCode> {
 
     let object = json!({"metadata": {"name": BACKUP}, "spec": {"includedNamespaces": [NAMESPACE]}});
     let mut backup = Backup::new(object, "5f2c2f3e-0000-4000-8000-000000000001")?;
-    server.run(&mut backup, cli.round()).await?;
+    let mut rounds = 0;
+    server.back_up(&mut backup).await?;
+    while phase::is_waiting(backup.phase()) {
+        tokio::time::sleep(cli.round()).await;
+        server.round(&mut backup).await?;
+        rounds += 1;
+    }
+    server.finalize(&mut backup).await?;
     let mut checks = Checks::default();
     after_backup(&mut checks, &backup, &scene, &show)?;
     if let Some(contents) = server.store().contents(BACKUP).await? {
@@ -55,7 +63,9 @@ pub(crate) async fn tell(cli: &Cli, plugin: &Path) -> Result<ExitCode> {
     show.line("the backup is deleted");
     after_deletion(&mut checks, &server, &scene, deletion.errors.len() + deletion.logged.len()).await?;
     let seen = show.report();
-    checks.equal("process starts that ended badly", &seen.bad_ends, &0);
+    // The list at the server's start, the items, the rounds, finalize, the deletion.
+    checks.equal("plugin processes, one for each stage", &seen.starts.len(), &(rounds + 4));
+    checks.equal("processes that ended badly", &seen.bad_ends, &0);
     checks.equal("warnings, errors and faults in the logs", &seen.spoiling_lines.len(), &0);
     let report =
         Report { seen: &seen, total: began.elapsed(), requests: scene.requests_of_plugin(), checks: &checks };

@@ -134,7 +134,7 @@ pub(crate) async fn run(options: Options) -> Result<ExitCode> {
     let faults = session.journal().summary().faults;
     match called? {
         Ok(reply) => {
-            print!("{}", String::from_utf8_lossy(&json::indented(&reply)));
+            println!("{}", String::from_utf8_lossy(&json::indented(&reply)));
             Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(error) => {

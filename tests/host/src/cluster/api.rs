@@ -3,13 +3,14 @@
 use async_trait::async_trait;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::core::params::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams};
 use kube::core::request::Request as ApiRequest;
 use kube::{Client, Config, Error};
 use serde_json::Value;
 
-use super::{Cluster, ClusterError};
+use super::{Cluster, ClusterError, ServerVersion};
 use crate::discovery::{Discovery, Resource};
 use crate::select::Labels;
 
@@ -78,6 +79,11 @@ impl Cluster for ApiCluster {
         Ok(Discovery::new(resources))
     }
 
+    async fn version(&self) -> Result<ServerVersion, ClusterError> {
+        let Info { git_version, major, minor, .. } = self.client.apiserver_version().await?;
+        Ok(ServerVersion { git_version, major, minor })
+    }
+
     async fn list(
         &self,
         resource: &Resource,
@@ -107,7 +113,7 @@ impl Cluster for ApiCluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
-        match self.send(ApiRequest::new(resource.path(namespace)).get(name, &Default::default())).await {
+        match self.send(ApiRequest::new(resource.path(namespace)).get(name, &GetParams::default())).await {
             Ok(object) => Ok(Some(typed(object, resource))),
             Err(Error::Api(status)) if status.code == NOT_FOUND => Ok(None),
             Err(error) => Err(error.into()),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Cluster, ClusterError};
+use super::{Cluster, ClusterError, ServerVersion};
 use crate::discovery::{Discovery, Resource};
 use crate::select::Labels;
 
@@ -49,6 +49,11 @@ impl MemoryCluster {
 impl Cluster for MemoryCluster {
     async fn discover(&self) -> Result<Discovery, ClusterError> {
         Ok(self.discovery.clone())
+    }
+
+    async fn version(&self) -> Result<ServerVersion, ClusterError> {
+        let [git_version, major, minor] = ["v1.36.3", "1", "36"].map(str::to_owned);
+        Ok(ServerVersion { git_version, major, minor })
     }
 
     async fn list(

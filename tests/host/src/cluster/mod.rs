@@ -23,11 +23,25 @@ pub enum ClusterError {
     Ordered(String),
 }
 
+/// Which release the API server is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerVersion {
+    /// As in "v1.36.3".
+    pub git_version: String,
+    /// As in "1".
+    pub major: String,
+    /// As in "36".
+    pub minor: String,
+}
+
 /// Reads objects, and keeps the Backups.
 #[async_trait]
 pub trait Cluster: Send + Sync {
     /// What the cluster serves now.
     async fn discover(&self) -> Result<Discovery, ClusterError>;
+
+    /// Which release it is.
+    async fn version(&self) -> Result<ServerVersion, ClusterError>;
 
     /// The objects of a resource in a namespace, or in all where it is empty, with `apiVersion` and `kind`.
     async fn list(

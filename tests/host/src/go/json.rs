@@ -64,11 +64,9 @@ pub fn line(value: &impl Serialize) -> Vec<u8> {
     text
 }
 
-/// Indented by two spaces, with a newline at the end: `velero-backup.json`.
+/// Indented by two spaces, without a newline at the end: `velero-backup.json`.
 pub fn indented(value: &impl Serialize) -> Vec<u8> {
-    let mut text = written(value, Escaping(PrettyFormatter::with_indent(b"  ")));
-    text.push(b'\n');
-    text
+    written(value, Escaping(PrettyFormatter::with_indent(b"  ")))
 }
 
 fn written(value: &impl Serialize, formatter: impl Formatter) -> Vec<u8> {
@@ -172,7 +170,7 @@ mod tests {
         assert_eq!(String::from_utf8(compact(&value)).unwrap(), expected);
         assert_eq!(
             String::from_utf8(indented(&serde_json::json!({"a": {"b": 1}}))).unwrap(),
-            "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n"
+            "{\n  \"a\": {\n    \"b\": 1\n  }\n}"
         );
     }
 

@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_go_panic_and_what_follows_it_are_errors_on_new_servers_only() {
-        let lines = ["before", "panic: boom", "goroutine 1", r#"{"@level":"info","@message":"m"}"#, "after"];
         use Level::{Debug, Error, Info};
+        let lines = ["before", "panic: boom", "goroutine 1", r#"{"@level":"info","@message":"m"}"#, "after"];
         assert_eq!(levels(Minor::V1_18, &lines), [Debug, Error, Error, Info, Error]);
         assert_eq!(levels(Minor::V1_17, &lines), [Debug, Debug, Debug, Info, Debug]);
     }

@@ -8,8 +8,10 @@ use velero_plugin::{BackupPhase, duration};
 
 use super::order::Ordered;
 use crate::archive::FORMAT;
+use crate::cluster::ServerVersion;
 use crate::go::json as go;
 use crate::go::time::Time;
+use crate::minor::Minor;
 use crate::operation::Outcome;
 
 /// How long an operation may take where the backup does not say.
@@ -51,8 +53,12 @@ impl Backup {
     }
 
     /// Of the metadata file in a store.
-    pub(crate) fn stored(object: Value) -> Self {
-        Self { object }
+    ///
+    /// # Errors
+    ///
+    /// When it is no JSON.
+    pub fn of_file(text: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(Self { object: serde_json::from_slice(text)? })
     }
 
     /// The whole object.
@@ -117,6 +123,21 @@ impl Backup {
             .map(|pointer| self.text(pointer).parse().ok())
     }
 
+    /// Adds to a list of exclusions, and takes what is excluded from the list of inclusions.
+    pub(crate) fn exclude(&mut self, includes: &str, excludes: &str, added: &[&str]) {
+        let mut kept_out = self.list(excludes);
+        for one in added {
+            if !kept_out.iter().any(|known| known == one) {
+                kept_out.push((*one).to_owned());
+            }
+        }
+        let spec = &mut self.object["spec"];
+        if let Some(included) = spec.get_mut(includes).and_then(Value::as_array_mut) {
+            included.retain(|one| !kept_out.iter().any(|excluded| one == excluded));
+        }
+        spec[excludes] = json!(kept_out);
+    }
+
     pub(crate) fn set_phase(&mut self, phase: BackupPhase) {
         self.set_status("phase", json!(phase.as_str()));
     }
@@ -136,8 +157,8 @@ impl Backup {
         }
     }
 
-    /// Fills in what the server fills in before it starts.
-    pub(crate) fn begin(&mut self, now: Timestamp) {
+    /// Fills in what a server of this release fills in before it starts.
+    pub(crate) fn begin(&mut self, now: Timestamp, minor: Minor, cluster: &ServerVersion) {
         let spec = &mut self.object["spec"];
         for (field, default) in [
             ("metadata", json!({})),
@@ -147,11 +168,21 @@ impl Backup {
             ("csiSnapshotTimeout", json!("10m0s")),
             ("itemOperationTimeout", json!("4h0m0s")),
             ("storageLocation", json!("default")),
+            ("defaultVolumesToFsBackup", json!(false)),
+            ("snapshotMoveData", json!(false)),
         ] {
             if spec[field].is_null() {
                 spec[field] = default;
             }
         }
+        if minor >= Minor::V1_17 && spec["volumeGroupSnapshotLabelKey"].is_null() {
+            spec["volumeGroupSnapshotLabelKey"] = json!("velero.io/volume-group");
+        }
+        let annotations = &mut self.object["metadata"]["annotations"];
+        annotations["velero.io/resource-timeout"] = json!("10m0s");
+        annotations["velero.io/source-cluster-k8s-gitversion"] = json!(cluster.git_version);
+        annotations["velero.io/source-cluster-k8s-major-version"] = json!(cluster.major);
+        annotations["velero.io/source-cluster-k8s-minor-version"] = json!(cluster.minor);
         let ttl = duration::parse(self.text("/spec/ttl")).unwrap_or_default();
         let location = json!(self.text("/spec/storageLocation"));
         self.object["metadata"]["labels"]["velero.io/storage-location"] = location;
@@ -192,7 +223,7 @@ mod tests {
             (backup.namespace(), backup.uid(), backup.phase()),
             ("velero", "uid-1", BackupPhase::Unknown)
         );
-        backup.begin(Timestamp::from_second(1_800_000_000).unwrap());
+        backup.begin(Timestamp::from_second(1_800_000_000).unwrap(), Minor::V1_18, &ServerVersion::default());
         assert_eq!(backup.phase(), BackupPhase::InProgress);
         assert_eq!(backup.object()["status"]["expiration"], "2027-01-15T09:00:00Z");
         assert_eq!(backup.object()["spec"]["includedNamespaces"], json!(["*"]));

@@ -41,6 +41,11 @@ impl IncludesExcludes {
         all && self.excludes.is_empty()
     }
 
+    /// Whether both lists are empty.
+    pub fn is_unset(&self) -> bool {
+        self.includes.is_empty() && self.excludes.is_empty()
+    }
+
     /// The inclusions as they were given.
     pub fn included(&self) -> &[String] {
         &self.includes

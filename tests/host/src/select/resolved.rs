@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::globs::IncludesExcludes;
 use super::labels::{LabelError, Labels};
 use crate::client::Selection;
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, Resource};
 
 /// A selection that items can be held against.
 #[derive(Debug, Clone, Default)]
@@ -56,8 +56,7 @@ impl ResolvedSelection {
 
 /// Each resource in the form `plural.group`, where discovery knows it.
 pub(crate) fn resolved(resources: &[String], discovery: &Discovery) -> Vec<String> {
-    let one =
-        |text: &String| discovery.resolve(text).map_or_else(|| text.clone(), |found| found.group_resource());
+    let one = |text: &String| discovery.resolve(text).map_or_else(|| text.clone(), Resource::group_resource);
     resources.iter().map(one).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The items of a backup: from its start until it leaves the phase InProgress.
+//! The items of a backup: from its start until it leaves the phase `InProgress`.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,11 @@ impl Server {
                 self.record(backup).await?;
             }
         }
-        backup.begin(self.now());
+        let version = self.parts.cluster.version().await?;
+        backup.begin(self.now(), self.parts.minor, &version);
+        if self.parts.minor >= Minor::V1_17 {
+            Filters::exclude_snapshots(backup);
+        }
         self.record(backup).await?;
         let session = self.session();
         let ran = self.run_items(backup, &session).await;

@@ -67,7 +67,7 @@ pub struct Processes(pub Launch);
 impl Start for Processes {
     async fn start(&self, command: &str, mut sink: LineSink) -> Result<Box<dyn Running>, StartError> {
         let mut reader = self.0.log_reader();
-        let on_stderr = move |line: String| reader.read(&line).iter().for_each(|entry| sink(entry));
+        let on_stderr = move |line: String| reader.read(&line).iter().for_each(&mut sink);
         Ok(Box::new(PluginProcess::start(self.0.command(command), on_stderr).await?))
     }
 }

@@ -97,7 +97,8 @@ impl BackupStore {
             let _ = self.delete_file(name, BackupFile::Metadata).await;
             return Err(error);
         }
-        let none: [(); 0] = [];
+        // Of volumes that the server itself has nothing to do with; Go writes an absent list so.
+        let none = serde_json::Value::Null;
         let rest = [
             (BackupFile::PodVolumeBackups, json::line(&none)),
             (BackupFile::VolumeSnapshots, json::line(&none)),
@@ -159,10 +160,8 @@ impl BackupStore {
     /// When it can't be read.
     pub async fn metadata(&self, name: &str) -> Result<Option<Backup>, StoreError> {
         let Some(text) = self.get(name, BackupFile::Metadata).await? else { return Ok(None) };
-        let object = serde_json::from_slice(&text);
-        object
-            .map(|object| Some(Backup::stored(object)))
-            .map_err(|error| self.unreadable(name, BackupFile::Metadata, error))
+        let backup = Backup::of_file(&text);
+        backup.map(Some).map_err(|error| self.unreadable(name, BackupFile::Metadata, error))
     }
 
     /// The tarball.

@@ -13,7 +13,7 @@ use crate::go::time::Time;
 use crate::operation::Operation;
 use crate::session::Results;
 
-/// All that is stored when a backup leaves the phase InProgress.
+/// All that is stored when a backup leaves the phase `InProgress`.
 #[derive(Debug, Clone)]
 pub struct BackupFiles {
     /// `velero-backup.json`.

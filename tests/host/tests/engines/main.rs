@@ -2,5 +2,6 @@
 
 mod backup;
 mod delete;
+mod golden;
 mod scripted;
 mod support;

@@ -142,6 +142,15 @@ impl World {
             resource("", "Secret", "secrets", true),
         ]));
         objects.iter().for_each(|object| cluster.put(object.clone()));
+        Self::over(cluster, plugin, profile).await
+    }
+
+    /// A server with this plugin over a cluster.
+    pub(crate) async fn over(
+        cluster: MemoryCluster,
+        plugin: impl Fn() -> Plugin + Send + Sync + 'static,
+        profile: Profile,
+    ) -> Self {
         let record = Arc::new(Record::default());
         let clock = Arc::new(Clock::default());
         let start: Arc<dyn Start> = Arc::new(InProcess(Box::new(plugin)));

@@ -1,0 +1,47 @@
+//! A plugin for the tests of processes: what it does at a ConfigMap stands in that ConfigMap's name.
+
+use std::process::ExitCode;
+
+use velero_plugin::backup::{BackupItemActionV2, Outcome};
+use velero_plugin::{
+    Backup, Error, Item, OperationId, Progress, ResourceSelector, Result, async_trait, name, plugin,
+};
+
+struct Dying;
+
+#[async_trait]
+impl BackupItemActionV2 for Dying {
+    fn applies_to(&self) -> ResourceSelector {
+        ResourceSelector::resources(["configmaps"])
+    }
+
+    async fn execute(&self, item: Item, _: Backup) -> Result<Outcome> {
+        match item.name() {
+            "exits" => std::process::exit(3),
+            "aborts" => std::process::abort(),
+            "fails" => Err(Error::new("as it was told")),
+            "warns" => {
+                tracing::warn!(name = item.name(), "a warning");
+                Ok(Outcome::unchanged())
+            }
+            "panics" => panic!("as it was told"),
+            "process" => {
+                let process = std::process::id().to_string();
+                let stamped = item.edited(|object| object.set(&["data", "process"], process))?;
+                Ok(Outcome::changed(stamped))
+            }
+            _ => Ok(Outcome::unchanged()),
+        }
+    }
+
+    async fn progress(&self, operation: OperationId, _: Backup) -> Result<Progress> {
+        match operation.as_str() {
+            "exits" => std::process::exit(3),
+            _ => Ok(Progress::running().amount(1, 2, "Bytes")),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    plugin!().logs_of("dying").backup_item_action_v2(name!("example.io/dying"), || Dying).run()
+}
