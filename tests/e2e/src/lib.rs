@@ -28,12 +28,12 @@ pub mod names {
     pub const OBJECTS: &str = "specimen.example/objects";
     pub const VOLUMES: &str = "specimen.example/volumes";
     pub const VOLUMES_V2: &str = "specimen.example/volumes-v2";
-    /// A backup action whose maker panics the first time; registered on demand, see [`WRONGLY`](super::WRONGLY).
+    /// A backup action whose maker panics the first time; registered on demand, see [`REGISTERS`](super::REGISTERS).
     pub const UNMAKEABLE: &str = "specimen.example/unmakeable";
 }
 
 /// The folder in which the specimen keeps what must outlive its process.
 pub const FOLDER: &str = "SPECIMEN_FOLDER";
-/// Makes the specimen register one name twice (`twice`), one name in both versions (`both`), nothing (`nothing`), or an
-/// action whose maker panics the first time (`unmakeable`).
-pub const WRONGLY: &str = "SPECIMEN_WRONGLY";
+/// Makes the specimen register one name twice (`twice`), one name in both versions (`both`), nothing (`nothing`), one backup
+/// action alone (`alone`), or an action whose maker panics the first time (`unmakeable`).
+pub const REGISTERS: &str = "SPECIMEN_REGISTERS";

@@ -4,6 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use e2e::Start;
+use velero_plugin::client::StartError;
 
 const SPECIMEN: &str = env!("CARGO_BIN_EXE_specimen");
 
@@ -114,6 +115,26 @@ async fn a_plugin_starts_without_network_while_the_cluster_is_a_black_hole() -> 
     };
     tokio::time::timeout(Duration::from_secs(10), specimen.backup_actions().applies_to(request)).await??;
     specimen.stop().await?;
+    Ok(())
+}
+
+// === the host's side, for plugins in any language ===
+
+#[tokio::test]
+async fn a_plugin_that_says_much_before_its_line_starts_all_the_same() -> anyhow::Result<()> {
+    let script = "head -c 300000 /dev/zero | tr '\\0' x >&2; echo >&2; exec \"$0\"";
+    let specimen = Start::bare("sh").args(["-c", script, SPECIMEN]).start().await?;
+    specimen.list().await?;
+    let (_, log) = specimen.stop().await?;
+    assert_eq!(log[0].len(), 300_000);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plugin_that_ends_without_a_line_is_told_with_what_it_said() -> anyhow::Result<()> {
+    let error = Start::bare("sh").args(["-c", "echo first >&2; printf why >&2; exit 3"]).start().await;
+    let Err(StartError::NoLine { stderr }) = error else { panic!("{error:?}") };
+    assert_eq!(stderr, "first\nwhy");
     Ok(())
 }
 

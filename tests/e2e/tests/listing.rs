@@ -87,7 +87,7 @@ fn a_name_in_use_twice_keeps_the_plugin_from_starting_and_says_which() -> anyhow
         ("nothing", "nothing is registered"),
     ] {
         let output = Command::new(SPECIMEN)
-            .envs([("VELERO_PLUGIN", "hello"), (e2e::WRONGLY, wrongly)])
+            .envs([("VELERO_PLUGIN", "hello"), (e2e::REGISTERS, wrongly)])
             .stdin(Stdio::null())
             .output()?;
         let stderr = String::from_utf8(output.stderr)?;

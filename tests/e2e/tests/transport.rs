@@ -82,6 +82,27 @@ async fn every_method_of_velero_is_there_under_its_path() -> anyhow::Result<()> 
 }
 
 #[tokio::test]
+async fn a_kind_of_which_nothing_is_registered_is_answered_as_by_a_go_plugin() -> anyhow::Result<()> {
+    let specimen = Start::new(SPECIMEN).env(e2e::REGISTERS, "alone").start().await?;
+    let connection = Connection::open(specimen.socket()).await?;
+    let mut large = naming("acme.io/lost");
+    prost::encoding::bytes::encode(2, &vec![0_u8; 5 * 1024 * 1024], &mut large);
+    for (path, _) in METHODS.iter().filter(|(path, _)| !path.starts_with("/generated.PluginLister")) {
+        for request in [naming("acme.io/lost"), large.clone()] {
+            let reply = connection.call("unused", path, &[&request]).await?;
+            assert_eq!(reply.code(), Some(2), "{path}: {}", reply.message());
+            assert!(
+                reply.message().contains("plugin: acme.io/lost was not found"),
+                "{path}: {}",
+                reply.message()
+            );
+        }
+    }
+    specimen.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_cancel_is_answered_with_an_empty_message() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let specimen = Start::new(SPECIMEN).env(e2e::FOLDER, folder.path()).start().await?;

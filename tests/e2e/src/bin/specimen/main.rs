@@ -21,7 +21,8 @@ const fn name(name: &'static str) -> PluginName {
 }
 
 fn main() -> ExitCode {
-    match std::env::var(e2e::WRONGLY).as_deref() {
+    match std::env::var(e2e::REGISTERS).as_deref() {
+        Ok("alone") => return plugin!().backup_item_action_v2(name(names::BACKUP), || backup::Backup).run(),
         Ok("nothing") => return plugin!().run(),
         Ok("twice") => return specimen().backup_item_action_v2(name(names::BACKUP), || backup::Backup).run(),
         Ok("both") => return specimen().backup_item_action(name(names::BACKUP), || backup::BackupV1).run(),
