@@ -109,7 +109,7 @@ impl PluginProcess {
                 // A grandchild may hold its log open.
                 let rest = async {
                     while let Some(line) = log.next().await {
-                        early.push(line)
+                        early.push(line);
                     }
                 };
                 let _ = tokio::time::timeout(STOP_TIMEOUT, rest).await;

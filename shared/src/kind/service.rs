@@ -68,7 +68,10 @@ pub(super) use kind_service;
 /// no plugin of that name.
 pub(crate) async fn not_registered(kind: Kind, request: Request<Incoming>) -> Response<Body> {
     let service = NotRegistered(kind);
-    server::Grpc::new(tonic_prost::ProstCodec::default()).unary(service, request).await
+    server::Grpc::new(tonic_prost::ProstCodec::default())
+        .max_decoding_message_size(LARGEST_MESSAGE)
+        .unary(service, request)
+        .await
 }
 
 /// The words of a Go plugin, which users search for.

@@ -17,6 +17,9 @@
 //! A library is any crate but the plugin's own, `velero_plugin`, and those named by
 //! [`Plugin::logs_of`](crate::Plugin::logs_of). The level that the server was started with (`--log-level`) applies.
 //! In restores and deletions Velero counts no lines.
+//!
+//! `println!` and `eprintln!` reach nobody: from the handshake on, standard output and standard error are `/dev/null`, for the
+//! plugin and for the children that inherit them.
 
 mod layer;
 mod line;
