@@ -114,8 +114,11 @@ impl State {
         let message = shortened(&error.message);
         let object = subject(content_object);
         if let Some(after) = gives_up_after(&error, clock) {
-            let reason =
-                format!("{object}: driver {driver} could not finish the {handle} {after}: {}", error.message);
+            let what = content.handle().map_or_else(String::new, |handle| format!(" {handle}"));
+            let reason = format!(
+                "{object}: driver {driver} could not finish snapshot{what} {after}: {}",
+                error.message
+            );
             let description = format!("{driver}: {handle} failed: {message}");
             return Self { verdict: Verdict::Failed(reason), total, description, updated };
         }
@@ -156,7 +159,7 @@ fn gives_up_after(error: &DriverError, clock: Clock) -> Option<String> {
     // that is older than the operation counts from the operation on.
     let since = error.since.unwrap_or(clock.started).max(clock.started);
     let stood = clock.now.duration_since(since).unwrap_or_default();
-    (stood >= GRACE).then(|| format!("and says so for {}", rounded(stood)))
+    (stood >= GRACE).then(|| format!("and has said so for {}", rounded(stood)))
 }
 
 /// The capacity of the volume, which the backup wrote on the objects.
