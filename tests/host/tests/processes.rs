@@ -1,5 +1,7 @@
 //! Real plugin processes: how they start, die, are replaced and end.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// The method.
     #[arg(value_enum)]
     method: Method,
-    /// The kind, as in BackupItemActionV2.
+    /// The kind, as in `BackupItemActionV2`.
     #[arg(long)]
     kind: Kind,
     /// The name under which the plugin is registered.
@@ -57,10 +57,10 @@ struct Input {
     /// The Restore; one without content when it is not given.
     #[arg(long, value_name = "FILE")]
     restore: Option<PathBuf>,
-    /// The operation of Progress and Cancel.
+    /// The operation of `Progress` and `Cancel`.
     #[arg(long, value_name = "ID")]
     operation: Option<String>,
-    /// Identifiers for AreAdditionalItemsReady: a list of {"group", "resource", "namespace", "name"}.
+    /// Identifiers for `AreAdditionalItemsReady`: a list of {"group", "resource", "namespace", "name"}.
     #[arg(long, value_name = "FILE")]
     items: Option<PathBuf>,
     /// A setting of the location for Init, KEY=VALUE; can be given more than once.

@@ -22,7 +22,7 @@ enum Command {
     /// Ask plugins what they are, and tell whether a server would start with them.
     List(list::Options),
     /// Call one method of a plugin: the reply as JSON on standard output, the plugin's log on standard error.
-    Call(call::Options),
+    Call(Box<call::Options>),
 }
 
 /// Runs the command. The exit code is 1 when the plugin failed and 2 when it could not be tried.
@@ -38,7 +38,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         let work = async {
             match cli.command {
                 Command::List(options) => list::run(options).await,
-                Command::Call(options) => call::run(options).await,
+                Command::Call(options) => call::run(*options).await,
             }
         };
         tokio::select! {

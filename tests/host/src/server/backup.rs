@@ -13,6 +13,7 @@ use super::item::{ItemPass, Passed};
 use super::{Server, StageError};
 use crate::archive::ArchiveWriter;
 use crate::client::ItemBlockAction;
+use crate::event::Event;
 use crate::log::Level;
 use crate::minor::Minor;
 use crate::model::Backup;
@@ -150,6 +151,9 @@ impl Server {
         let mut source = self.source(session, backup);
         let timeout = backup.item_operation_timeout();
         let outcome = poll(&mut passed.operations, timeout, || self.now(), &mut source).await;
+        for operation in &passed.operations {
+            self.parts.observer.observe(&Event::Operation(operation));
+        }
         for error in &outcome.errors {
             journal.host(Level::Error, error);
         }

@@ -85,7 +85,9 @@ fn cluster() -> MemoryCluster {
     let resources = core["resources"].as_array().unwrap().iter().map(resource).collect();
     let cluster = MemoryCluster::new(Discovery::new(resources));
     let objects: Vec<Value> = serde_json::from_slice(&golden("plain/objects.json")).unwrap();
-    objects.into_iter().for_each(|object| cluster.put(object));
+    for object in objects {
+        cluster.put(object);
+    }
     cluster
 }
 

@@ -141,7 +141,9 @@ impl World {
             resource("", "Pod", "pods", true),
             resource("", "Secret", "secrets", true),
         ]));
-        objects.iter().for_each(|object| cluster.put(object.clone()));
+        for object in objects {
+            cluster.put(object.clone());
+        }
         Self::over(cluster, plugin, profile).await
     }
 
