@@ -137,6 +137,14 @@ impl<'a> Bed<'a> {
             "driver": driver, "deletionPolicy": policy,
         }))
         .await?;
+        bed.create(
+            "/apis/groupsnapshot.storage.k8s.io/v1beta2/volumegroupsnapshotclasses",
+            json!({
+                "kind": "VolumeGroupSnapshotClass", "apiVersion": "groupsnapshot.storage.k8s.io/v1beta2",
+                "metadata": {"name": namespace}, "driver": driver, "deletionPolicy": policy,
+            }),
+        )
+        .await?;
         bed.claim("data", json!(null)).await?;
         bed.wait(&bed.claim_path("data"), "bound", |claim| text(claim, "/status/phase") == "Bound").await?;
         Ok(bed)
@@ -148,11 +156,18 @@ impl<'a> Bed<'a> {
         let name = &self.namespace;
         for path in [
             format!("/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/{name}"),
+            format!("/apis/groupsnapshot.storage.k8s.io/v1beta2/volumegroupsnapshotclasses/{name}"),
             format!("/api/v1/namespaces/{name}"),
         ] {
             self.delete(&path).await?;
         }
         self.gone(&format!("/api/v1/namespaces/{name}")).await?;
+        // Or the next scenario would count what this one deletes.
+        let over = |volumes: &Value| {
+            let mut left = volumes["items"].as_array().into_iter().flatten();
+            !left.any(|volume| text(volume, "/spec/storageClassName") == name)
+        };
+        self.wait("/api/v1/persistentvolumes", "without the volumes of the scenario", over).await?;
         self.delete(&format!("/apis/storage.k8s.io/v1/storageclasses/{name}")).await?;
         Ok(self.entries)
     }
@@ -165,6 +180,13 @@ impl<'a> Bed<'a> {
 
     pub(super) fn snapshot_path(&self, name: &str) -> String {
         format!("/apis/snapshot.storage.k8s.io/v1/namespaces/{}/volumesnapshots/{name}", self.namespace)
+    }
+
+    pub(super) fn group_path(&self, name: &str) -> String {
+        let namespace = &self.namespace;
+        format!(
+            "/apis/groupsnapshot.storage.k8s.io/v1beta2/namespaces/{namespace}/volumegroupsnapshots/{name}"
+        )
     }
 
     pub(super) fn content_path(name: &str) -> String {
@@ -194,6 +216,19 @@ impl<'a> Bed<'a> {
         Ok(format!("snapcontent-{}", text(&created, "/metadata/uid")))
     }
 
+    /// Makes a group snapshot of the claims with the label `group` = `name`.
+    pub(super) async fn group(&self, name: &str) -> Result<(), Trouble> {
+        let group = json!({
+            "kind": "VolumeGroupSnapshot", "apiVersion": "groupsnapshot.storage.k8s.io/v1beta2",
+            "metadata": {"name": name},
+            "spec": {
+                "volumeGroupSnapshotClassName": self.namespace,
+                "source": {"selector": {"matchLabels": {"group": name}}},
+            },
+        });
+        self.create(self.group_path("").trim_end_matches('/'), group).await.map(|_| ())
+    }
+
     /// Makes a content for a snapshot in storage, meant for the snapshot `name`.
     pub(super) async fn content(
         &self,
@@ -220,6 +255,11 @@ impl<'a> Bed<'a> {
             (200..300, created) => Ok(created),
             (_, refusal) => Err(Trouble::Request("POST", path.to_owned(), refusal.to_string())),
         }
+    }
+
+    pub(super) async fn list(&self, path: &str) -> Result<Vec<Value>, Trouble> {
+        let (_, list) = self.send("GET", path.trim_end_matches('/'), None).await?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
     pub(super) async fn patch(&self, path: &str, change: Value) -> Result<Value, Trouble> {
@@ -298,13 +338,13 @@ impl<'a> Bed<'a> {
             "annotations": object["metadata"]["annotations"], "finalizers": object["metadata"]["finalizers"],
             "spec": object["spec"], "status": object["status"],
         });
-        if let Some(Value::Object(reference)) = kept.pointer_mut("/spec/volumeSnapshotRef") {
-            // That of the moment in which the content was made.
-            reference.remove("resourceVersion");
+        for field in ["volumeSnapshotRef", "volumeGroupSnapshotRef"] {
+            if let Some(Value::Object(reference)) = kept.pointer_mut(&format!("/spec/{field}")) {
+                // That of the moment in which the content was made.
+                reference.remove("resourceVersion");
+            }
         }
-        if kept["status"]["creationTime"].is_i64() {
-            kept["status"]["creationTime"] = "<nanoseconds>".into();
-        }
+        hide_times(&mut kept["status"]);
         self.stand_ins.name(&self.driver, "<driver>");
         self.stand_ins.learn_uid(text(object, "/metadata/uid"));
         self.add(what, kept);
@@ -326,6 +366,20 @@ impl<'a> Bed<'a> {
         let scene = self.namespace.rsplit_once('-').map_or("", |(_, scene)| scene);
         let what = format!("{scene}: {what}");
         self.entries.push(Entry { what, code: 200, answer: self.stand_ins.normal(answer) });
+    }
+}
+
+/// Times in nanoseconds are numbers, which have no stand-in.
+fn hide_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(time) = map.get_mut("creationTime").filter(|time| time.is_i64()) {
+                *time = "<nanoseconds>".into();
+            }
+            map.values_mut().for_each(hide_times);
+        }
+        Value::Array(list) => list.iter_mut().for_each(hide_times),
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crate::object::text;
 const FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 
 /// Their names (without dashes) and the deletion policy of their class.
-pub(super) const SCENES: [(&str, &str); 9] = [
+pub(super) const SCENES: [(&str, &str); 11] = [
     ("taken", "Delete"),
     ("retained", "Retain"),
     ("slow", "Delete"),
@@ -20,6 +20,8 @@ pub(super) const SCENES: [(&str, &str); 9] = [
     ("bound", "Delete"),
     ("unknown", "Delete"),
     ("temporary", "Retain"),
+    ("grouped", "Delete"),
+    ("ungrouped", "Delete"),
 ];
 
 pub(super) async fn play(name: &str, bed: &mut Bed<'_>) -> Result<(), Trouble> {
@@ -32,7 +34,9 @@ pub(super) async fn play(name: &str, bed: &mut Bed<'_>) -> Result<(), Trouble> {
         "claimless" => claimless(bed).await,
         "bound" => bound(bed).await,
         "unknown" => unknown(bed).await,
-        _ => temporary(bed).await,
+        "temporary" => temporary(bed).await,
+        "grouped" => grouped(bed).await,
+        _ => ungrouped(bed).await,
     }
 }
 
@@ -204,4 +208,67 @@ async fn temporary(bed: &mut Bed<'_>) -> Result<(), Trouble> {
     bed.delete(&path).await?;
     bed.gone(&path).await?;
     bed.note_storage("after one with finalizer and handle").await
+}
+
+const GROUP_API: &str = "/apis/groupsnapshot.storage.k8s.io/v1beta2";
+
+/// Takes a group snapshot of two claims; gives back the path of the group's content, and the members' paths.
+async fn group(bed: &Bed<'_>) -> Result<(String, Vec<String>), Trouble> {
+    bed.claim("more", json!(null)).await?;
+    for claim in ["data", "more"] {
+        bed.patch(&bed.claim_path(claim), json!({"metadata": {"labels": {"group": "g"}}})).await?;
+        bed.wait(&bed.claim_path(claim), "bound", |claim| text(claim, "/status/phase") == "Bound").await?;
+    }
+    bed.group("g").await?;
+    let path = bed.group_path("g");
+    let group = bed.wait(&path, "ready", ready).await?;
+    let content = text(&group, "/status/boundVolumeGroupSnapshotContentName");
+    let snapshots = bed.list(&bed.snapshot_path("")).await?;
+    let mut members = Vec::new();
+    for claim in ["data", "more"] {
+        let source = |member: &&Value| text(member, "/spec/source/persistentVolumeClaimName") == claim;
+        let found = snapshots.iter().find(source).map_or("", |member| text(member, "/metadata/name"));
+        let path = bed.snapshot_path(found);
+        let in_group = |member: &Value| ready(member) && member["status"]["volumeGroupSnapshotName"] == "g";
+        bed.wait(&path, "ready and in its group", in_group).await?;
+        members.push(path);
+    }
+    Ok((format!("{GROUP_API}/volumegroupsnapshotcontents/{content}"), members))
+}
+
+async fn grouped(bed: &mut Bed<'_>) -> Result<(), Trouble> {
+    let (content, members) = group(bed).await?;
+    let found = bed.wait(&bed.group_path("g"), "there", |_| true).await?;
+    bed.note("group", &found);
+    let found = bed.wait(&content, "settled", settled).await?;
+    bed.note("group content", &found);
+    for (number, path) in members.iter().enumerate() {
+        let member = bed.wait(path, "there", |_| true).await?;
+        bed.note(&format!("member {number}"), &member);
+        let content = Bed::content_path(text(&member, "/status/boundVolumeSnapshotContentName"));
+        let content = bed.wait(&content, "ready", ready).await?;
+        bed.note(&format!("content of member {number}"), &content);
+    }
+    bed.note_storage("after the creation").await?;
+    bed.delete(&bed.group_path("g")).await?;
+    bed.gone(&bed.group_path("g")).await?;
+    bed.gone(&content).await?;
+    for path in &members {
+        bed.gone(path).await?;
+    }
+    bed.note_storage("after the deletion").await
+}
+
+/// What Velero does to a group: keep the members, take the group away and the storage not.
+async fn ungrouped(bed: &mut Bed<'_>) -> Result<(), Trouble> {
+    let (content, members) = group(bed).await?;
+    bed.patch(&content, json!({"spec": {"deletionPolicy": "Retain"}})).await?;
+    for path in &members {
+        bed.patch(path, json!({"metadata": {"ownerReferences": null, "finalizers": null}})).await?;
+    }
+    bed.delete(&content).await?;
+    bed.delete(&bed.group_path("g")).await?;
+    bed.gone(&bed.group_path("g")).await?;
+    bed.gone(&content).await?;
+    bed.note_storage("after the group is gone").await
 }

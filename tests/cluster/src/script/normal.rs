@@ -57,10 +57,11 @@ impl StandIns {
         }
     }
 
-    /// The handles of the test driver: a word and 32 digits.
+    /// Handles of the test driver and names of group members: a word and at least 32 digits.
     fn learn_handle(&mut self, text: &str) {
-        let Some((kind @ ("vol" | "snap"), digits)) = text.split_once('-') else { return };
-        if digits.len() == 32 && !self.known.contains_key(text) {
+        let Some((kind, digits)) = text.split_once('-') else { return };
+        let named = digits.len() >= 32 && digits.bytes().take(32).all(|digit| digit.is_ascii_hexdigit());
+        if named && !self.known.contains_key(text) {
             self.handles += 1;
             self.known.insert(text.to_owned(), format!("<{kind} {}>", self.handles));
         }

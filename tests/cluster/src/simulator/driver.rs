@@ -6,8 +6,8 @@ use std::time::Duration;
 use csi_driver::call_log::{CallEnd, CallRecord};
 use csi_driver::fault::{Answer, Fault, InvalidFault, Verdict};
 use csi_driver::state::{
-    Aliases, Change, Context, NewSnapshot, NewVolume, Parameters, Refusal, Snapshot, State, Volume,
-    object_key,
+    Aliases, Change, Context, Group, NewGroup, NewSnapshot, NewVolume, Parameters, Refusal, Snapshot, State,
+    Volume, object_key,
 };
 use jiff::Timestamp;
 use orders::live::Orders;
@@ -31,8 +31,8 @@ struct Call<'a> {
     method: &'static str,
     /// The id or name of the object.
     name: &'a str,
-    /// The volume beside the object, if there is one.
-    volume: &'a str,
+    /// The volumes beside the object.
+    volumes: &'a [String],
     parameters: Parameters,
 }
 
@@ -100,11 +100,11 @@ impl Driver {
         new: NewSnapshot,
         within: Duration,
     ) -> Result<Snapshot, Status> {
-        let (name, volume) = (new.name.clone(), new.volume_id.clone());
+        let (name, volumes) = (new.name.clone(), [new.volume_id.clone()]);
         let call = Call {
             method: "CreateSnapshot",
             name: &name,
-            volume: &volume,
+            volumes: &volumes,
             parameters: new.parameters.clone(),
         };
         self.serve(call, within, |state, context, verdict| {
@@ -114,28 +114,90 @@ impl Driver {
     }
 
     pub(super) async fn delete_snapshot(&self, id: &str, within: Duration) -> Result<(), Status> {
-        let call = Call { method: "DeleteSnapshot", name: id, volume: "", parameters: Parameters::new() };
+        let call = Call { method: "DeleteSnapshot", name: id, volumes: &[], parameters: Parameters::new() };
         self.serve(call, within, |state, _, _| state.delete_snapshot(id)).await
     }
 
     /// The snapshot of that id, or none.
     pub(super) async fn list_snapshot(&self, id: &str, within: Duration) -> Result<Option<Snapshot>, Status> {
-        let call = Call { method: "ListSnapshots", name: id, volume: "", parameters: Parameters::new() };
+        let call = Call { method: "ListSnapshots", name: id, volumes: &[], parameters: Parameters::new() };
         self.serve(call, within, |state, _, _| {
             Ok(Change { reply: state.snapshots.get(id).cloned(), work: Vec::new() })
         })
         .await
     }
 
+    /// Takes a group snapshot; gives back its members too.
+    pub(super) async fn create_group(
+        &self,
+        new: NewGroup,
+        within: Duration,
+    ) -> Result<(Group, Vec<Snapshot>), Status> {
+        let name = new.name.clone();
+        let volumes = new.volume_ids.clone();
+        let call = Call {
+            method: "CreateVolumeGroupSnapshot",
+            name: &name,
+            volumes: &volumes,
+            parameters: new.parameters.clone(),
+        };
+        self.serve(call, within, |state, context, verdict| {
+            let Change { reply: group, work } =
+                state.create_group(new, verdict.shape(context.now), context)?;
+            let members = state.members(&group).cloned().collect();
+            Ok(Change { reply: (group, members), work })
+        })
+        .await
+    }
+
+    pub(super) async fn delete_group(
+        &self,
+        id: &str,
+        members: &[String],
+        within: Duration,
+    ) -> Result<(), Status> {
+        let call = Call {
+            method: "DeleteVolumeGroupSnapshot",
+            name: id,
+            volumes: &[],
+            parameters: Parameters::new(),
+        };
+        self.serve(call, within, |state, _, _| state.delete_group(id, members)).await
+    }
+
+    /// The group of that id and whether all its members are ready.
+    pub(super) async fn get_group(
+        &self,
+        id: &str,
+        members: &[String],
+        within: Duration,
+    ) -> Result<(Group, bool), Status> {
+        let call =
+            Call { method: "GetVolumeGroupSnapshot", name: id, volumes: &[], parameters: Parameters::new() };
+        self.serve(call, within, |state, context, _| {
+            let group = state.group(id, members)?.clone();
+            let ready = state.members(&group).all(|member| member.ready.at(context.now));
+            Ok(Change { reply: (group, ready), work: Vec::new() })
+        })
+        .await
+    }
+
     pub(super) async fn create_volume(&self, new: NewVolume, within: Duration) -> Result<Volume, Status> {
         let name = new.name.clone();
-        let call =
-            Call { method: "CreateVolume", name: &name, volume: &name, parameters: new.parameters.clone() };
+        let volumes = [name.clone()];
+        let call = Call {
+            method: "CreateVolume",
+            name: &name,
+            volumes: &volumes,
+            parameters: new.parameters.clone(),
+        };
         self.serve(call, within, |state, context, _| state.create_volume(new, context)).await
     }
 
     pub(super) async fn delete_volume(&self, id: &str, within: Duration) -> Result<(), Status> {
-        let call = Call { method: "DeleteVolume", name: id, volume: id, parameters: Parameters::new() };
+        let volumes = [id.to_owned()];
+        let call =
+            Call { method: "DeleteVolume", name: id, volumes: &volumes, parameters: Parameters::new() };
         self.serve(call, within, |state, _, _| state.delete_volume(id)).await
     }
 
@@ -199,9 +261,7 @@ impl Driver {
     }
 
     fn aliases(&self, call: &Call<'_>) -> Aliases {
-        let volumes: Vec<String> =
-            Some(call.volume.to_owned()).filter(|volume| !volume.is_empty()).into_iter().collect();
-        let mut aliases = self.state().aliases(&[call.name.to_owned()], &volumes);
+        let mut aliases = self.state().aliases(&[call.name.to_owned()], call.volumes);
         // The object of a creating call is not in the state yet: its key is in the request.
         let claim = object_key(&call.parameters, "pvc");
         aliases.volumes.extend(claim.clone());

@@ -25,6 +25,8 @@ mod binder;
 mod context;
 mod controller;
 mod driver;
+mod group_controller;
+mod group_snapshotter;
 mod informer;
 mod keys;
 mod provisioner;
@@ -43,6 +45,8 @@ pub use csi_driver::fault::{Delay, Fault, InvalidFault};
 pub use csi_driver::state::{Readiness, State};
 
 use self::context::Context;
+use self::group_controller::GroupController;
+use self::group_snapshotter::GroupSnapshotter;
 use self::provisioner::Provisioner;
 use self::snapshot_controller::SnapshotController;
 use self::snapshotter::Snapshotter;
@@ -107,11 +111,13 @@ impl Simulator {
         let mut tasks = vec![
             tokio::spawn(binder::run(api.clone())),
             tokio::spawn(controller::run(SnapshotController::new(context()))),
+            tokio::spawn(controller::run(GroupController::new(context()))),
         ];
         let drivers: BTreeMap<String, Arc<Driver>> =
             drivers.iter().map(|name| ((*name).to_owned(), Arc::new(Driver::new(name)))).collect();
         for driver in drivers.values() {
             tasks.push(tokio::spawn(controller::run(Snapshotter::new(context(), driver.clone()))));
+            tasks.push(tokio::spawn(controller::run(GroupSnapshotter::new(context(), driver.clone()))));
             tasks.push(tokio::spawn(controller::run(Provisioner::new(context(), driver.clone()))));
         }
         Self { drivers, tasks }

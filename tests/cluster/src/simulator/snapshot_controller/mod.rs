@@ -1,21 +1,22 @@
 //! The snapshot controller: makes contents for snapshots, binds the two and copies status, and takes both down.
 
 mod claim;
-mod rules;
+pub(in crate::simulator) mod rules;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::rules::{behind, deletable, dynamic_name, referred, refers_to, status_of};
+use self::rules::{behind, deletable, dynamic_name, group_of, owner, referred, refers_to, status_of};
 use crate::object;
 use crate::rules::update::Part;
 use crate::simulator::context::{Context, Trouble, annotation, set};
 use crate::simulator::controller::{Controller, Next};
 use crate::simulator::informer::{Cache, Event};
 use crate::simulator::keys::{
-    BEING_DELETED, BOUND_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS, DEFAULT_CLASS, SECRET_NAME,
-    SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER, VOLUMES,
+    BEING_DELETED, BOUND_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS, DEFAULT_CLASS,
+    GROUP_CONTENTS, GROUPS, MEMBER_FINALIZER, SECRET_NAME, SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER,
+    VOLUMES,
 };
 use crate::store::Key;
 
@@ -29,7 +30,7 @@ pub(in crate::simulator) struct SnapshotController {
 
 impl Controller for SnapshotController {
     fn watches(&self) -> &'static [&'static str] {
-        &[SNAPSHOTS, CONTENTS, CLASSES, CLAIMS, VOLUMES]
+        &[SNAPSHOTS, CONTENTS, CLASSES, CLAIMS, VOLUMES, GROUPS, GROUP_CONTENTS]
     }
 
     fn concerns(&self, event: &Event) -> Vec<Key> {
@@ -149,6 +150,8 @@ impl SnapshotController {
         let found = match set(&snapshot, "/spec/volumeSnapshotClassName") {
             Some(name) => self.class(name).map(|_| None).map_err(|trouble| ("get", trouble)),
             None if set(&snapshot, "/spec/source/volumeSnapshotContentName").is_some() => Ok(None),
+            // A group has a class of its own.
+            None if group_of(&snapshot).is_some() => Ok(None),
             None => self.default_class(&snapshot).map(Some).map_err(|trouble| ("set default", trouble)),
         };
         match found {
@@ -219,6 +222,9 @@ impl SnapshotController {
         content: Option<Arc<Value>>,
     ) -> Result<(), Trouble> {
         let given = set(snapshot, "/spec/source/volumeSnapshotContentName");
+        if group_of(snapshot).is_some() && given.is_none() {
+            return self.bring_member_forward(key, snapshot);
+        }
         let content = match (given, content) {
             (Some(name), None) => {
                 self.tell(key, snapshot, "VolumeSnapshotContent is missing", true)?;
@@ -235,6 +241,15 @@ impl SnapshotController {
                 }
             },
         };
+        self.copy_status(key, &content)
+    }
+
+    /// The content of a group's member is made with the group.
+    fn bring_member_forward(&self, key: &Key, snapshot: &Value) -> Result<(), Trouble> {
+        let name = set(snapshot, "/status/boundVolumeSnapshotContentName");
+        let content = name.and_then(|name| self.known.get(&Key::new(CONTENTS, "", name)));
+        let waiting = || Trouble::Object(format!("group member {} has no content yet", key.name));
+        let content = content.ok_or_else(waiting)?;
         self.copy_status(key, &content)
     }
 
@@ -305,13 +320,45 @@ impl SnapshotController {
                 let told = "VolumeSnapshotContent is not bound to the VolumeSnapshot correctly";
                 self.tell(key, snapshot, told, true)
             }
-            Some(_) => Ok(()),
+            Some(_) => self.restore_ownership(key, snapshot),
         }
     }
 
+    /// A member that lost its group as an owner gets it back while the group is there.
+    fn restore_ownership(&self, key: &Key, snapshot: &Value) -> Result<(), Trouble> {
+        let Some(name) = set(snapshot, "/status/volumeGroupSnapshotName") else { return Ok(()) };
+        if group_of(snapshot).is_some() {
+            return Ok(());
+        }
+        let group = self.context.cached(GROUPS, &key.namespace, name).ok_or_else(|| {
+            Trouble::Object(format!("volumegroupsnapshot.groupsnapshot.storage.k8s.io {name:?} not found"))
+        })?;
+        let mut owned = snapshot.clone();
+        let mut owners = owned["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        owners.push(owner(&group));
+        object::set_metadata(&mut owned, "ownerReferences", Some(owners.into()));
+        self.update(key, owned, Part::Main)
+    }
+
+    /// The name of the group that a member's content belongs to; none for a content outside of groups.
+    fn group_name(&self, content: &Value) -> Result<Option<String>, Trouble> {
+        let Some(handle) = set(content, "/status/volumeGroupSnapshotHandle") else { return Ok(None) };
+        let groups = self.context.cache.list(GROUP_CONTENTS, "");
+        let group =
+            groups.iter().find(|group| object::text(group, "/status/volumeGroupSnapshotHandle") == handle);
+        let missing =
+            || Trouble::Object(format!("cannot find the group snapshot of {}", object::name(content)));
+        let group = group.ok_or_else(missing)?;
+        Ok(Some(object::text(group, "/spec/volumeGroupSnapshotRef/name").to_owned()))
+    }
+
     fn copy_status(&self, key: &Key, content: &Value) -> Result<(), Trouble> {
+        let group = self.group_name(content)?;
         let mut snapshot = Value::clone(&*self.context.get(key)?);
-        let status = status_of(snapshot.get("status"), content);
+        let mut status = status_of(snapshot.get("status"), content);
+        if let Some(group) = group.filter(|_| status.get("volumeGroupSnapshotName").is_none()) {
+            status["volumeGroupSnapshotName"] = group.into();
+        }
         if snapshot.get("status") != Some(&status) {
             object::set_field(&mut snapshot, "status", Some(status));
             self.update(key, snapshot, Part::Status)?;
@@ -335,6 +382,11 @@ impl SnapshotController {
             let name = object::name(snapshot);
             return Err(Trouble::Object(format!("snapshot {name} is being used to restore a PVC")));
         }
+        let group = set(snapshot, "/status/volumeGroupSnapshotName");
+        if group.is_some_and(|group| self.context.cached(GROUPS, &key.namespace, group).is_some()) {
+            let name = object::name(snapshot);
+            return Err(Trouble::Object(format!("snapshot {name} goes with its group only")));
+        }
         let mut release_bound = true;
         if let Some(content) = content {
             self.mark_deleted(&content_key, &content)?;
@@ -346,6 +398,9 @@ impl SnapshotController {
         self.release_claim(snapshot, true)?;
         let mut without = Value::clone(snapshot);
         object::set_finalizer(&mut without, SOURCE_FINALIZER, false);
+        if group.is_some() {
+            object::set_finalizer(&mut without, MEMBER_FINALIZER, false);
+        }
         if release_bound {
             object::set_finalizer(&mut without, BOUND_FINALIZER, false);
         }

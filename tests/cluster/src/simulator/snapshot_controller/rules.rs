@@ -19,6 +19,21 @@ pub(super) fn dynamic_name(snapshot: &Value) -> String {
     format!("snapcontent-{}", object::uid(snapshot))
 }
 
+/// The name of the group that owns the snapshot.
+pub(in crate::simulator) fn group_of(snapshot: &Value) -> Option<&str> {
+    let owners = snapshot["metadata"]["ownerReferences"].as_array()?;
+    let group = owners.iter().find(|owner| object::text(owner, "/kind") == "VolumeGroupSnapshot")?;
+    Some(object::text(group, "/name"))
+}
+
+/// The reference that makes a group the owner of its members.
+pub(in crate::simulator) fn owner(group: &Value) -> Value {
+    json!({
+        "apiVersion": "groupsnapshot.storage.k8s.io/v1", "kind": "VolumeGroupSnapshot",
+        "name": object::name(group), "uid": object::uid(group),
+    })
+}
+
 /// Whether a deleted snapshot still holds what is to be taken down.
 pub(super) fn deletable(snapshot: &Value) -> bool {
     let holds = |held: &str| held == SOURCE_FINALIZER || held == BOUND_FINALIZER;

@@ -2,13 +2,15 @@
 
 mod rules;
 
+pub(in crate::simulator) use rules::is_final;
+
 use std::sync::Arc;
 
 use csi_driver::state::{NewSnapshot, Parameters, Snapshot};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::rules::{is_final, owns_a_snapshot, ready, should_delete, status_of, worth_a_look};
+use self::rules::{owns_a_snapshot, ready, should_delete, status_of, worth_a_look};
 use crate::object;
 use crate::rules::update::Part;
 use crate::simulator::context::{Context, Trouble, annotation, set};

@@ -57,7 +57,7 @@ pub(super) fn worth_a_look(before: &Value, after: &Value) -> bool {
 }
 
 /// Whether the driver has surely given up: only then is it safe to say that no creation is under way.
-pub(super) fn is_final(code: Code) -> bool {
+pub(in crate::simulator) fn is_final(code: Code) -> bool {
     !matches!(
         code,
         Code::Cancelled
