@@ -3,10 +3,15 @@
 //! The reader is strict in dangerous ways: a `@message`, `@level` or `@timestamp` that is no text, and during a backup a
 //! `name`, `namespace` or `resource` that is none, ends the whole Velero server. So this is the only way to a line.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// The longest line that Velero reads in one piece, with its end; of a longer one it logs the pieces raw.
 pub(crate) const LONGEST_LINE: usize = 64 * 1024 - 1;
+
+/// A shorter text is not cut: the note would take up what is gained.
+const SHORTEST_CUT: usize = 256;
 
 /// The level of a line, in the only spellings that the reader knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +49,13 @@ pub(crate) fn encode(level: Level, message: &str, source: &str, fields: Map<Stri
     // Velero keeps our source only beside this.
     line.insert("@logSourceSetBy".to_owned(), "plugin".into());
 
-    let mut text = Value::Object(line).to_string();
+    let mut text = serde_json::to_string(&line).unwrap_or_default();
+    let mut longest_text = LONGEST_LINE / 2;
+    let whole = text.len();
     while text.len() >= LONGEST_LINE {
-        text = shorter(&text, text.len());
+        cut(&mut line, longest_text, whole);
+        longest_text /= 2;
+        text = serde_json::to_string(&line).unwrap_or_default();
     }
     text.push('\n');
     text.into_bytes()
@@ -69,22 +78,20 @@ fn field(name: &str, value: Value) -> (String, Value) {
     (name, value)
 }
 
-/// The same line with its longest text cut in half.
-fn shorter(text: &str, length: usize) -> String {
-    let Ok(Value::Object(mut line)) = serde_json::from_str(text) else { return String::new() };
-    let longest = line.iter().filter_map(|(name, value)| Some((value.as_str()?.len(), name.clone()))).max();
-    match longest {
-        // Of a shorter text the half and the note would be no less.
-        Some((bytes, name)) if bytes > 256 => {
-            if let Some(Value::String(value)) = line.get_mut(&name) {
-                let end = value.floor_char_boundary(bytes / 2);
-                *value = format!("{}… (cut, the line had {length} bytes)", &value[..end]);
-            }
-        }
-        // Thousands of small fields: keep the reader's own.
-        _ => line.retain(|name, _| name.starts_with('@') || name == "logSource"),
+/// Cuts every text of a line that had `whole` bytes to `longest` bytes and a note.
+fn cut(line: &mut Map<String, Value>, longest: usize, whole: usize) {
+    // Thousands of small fields: keep the reader's own.
+    if longest < SHORTEST_CUT {
+        line.retain(|name, _| name.starts_with('@') || name == "logSource");
     }
-    Value::Object(line).to_string()
+    for value in line.values_mut() {
+        if let Value::String(text) = value
+            && text.len() > longest
+        {
+            text.truncate(text.floor_char_boundary(longest));
+            let _ = write!(text, "… (cut, the line had {whole} bytes)");
+        }
+    }
 }
 
 #[cfg(test)]
