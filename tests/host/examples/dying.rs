@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
 use velero_plugin::{
-    Backup, Error, Item, OperationId, Progress, ResourceSelector, Result, async_trait, name, plugin,
+    Backup, BackupPhase, Error, Item, OperationId, Progress, ResourceSelector, Result, async_trait, name,
+    plugin,
 };
 
 struct Dying;
@@ -24,6 +25,8 @@ impl BackupItemActionV2 for Dying {
                 tracing::warn!(name = item.name(), "a warning");
                 Ok(Outcome::unchanged())
             }
+            "operates" => Ok(Outcome::unchanged().with_operation(OperationId::new("exits")?, [])),
+            "waits" => Ok(Outcome::unchanged().with_operation(OperationId::new("waits")?, [])),
             "panics" => panic!("as it was told"),
             "process" => {
                 let process = std::process::id().to_string();
@@ -34,9 +37,10 @@ impl BackupItemActionV2 for Dying {
         }
     }
 
-    async fn progress(&self, operation: OperationId, _: Backup) -> Result<Progress> {
+    async fn progress(&self, operation: OperationId, backup: Backup) -> Result<Progress> {
         match operation.as_str() {
-            "exits" => std::process::exit(3),
+            // Not in the first round, which is served by the process that started the operation.
+            "exits" if backup.phase() != BackupPhase::InProgress => std::process::exit(3),
             _ => Ok(Progress::running().amount(1, 2, "Bytes")),
         }
     }

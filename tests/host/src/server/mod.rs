@@ -20,6 +20,7 @@ pub use filters::FilterError;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Mutex;
@@ -130,23 +131,27 @@ impl Server {
         })
     }
 
-    /// Runs a backup from its start to its end: the items, a round over its operations every `interval`, finalize.
-    /// What went wrong stands in the phase and in `status.failureReason`.
+    /// Runs a backup from its start to its end. What went wrong stands in the phase and in `status.failureReason`.
     ///
     /// # Errors
     ///
-    /// When the cluster or the store fails after the items; a real server tries again for ever.
-    pub async fn run(&self, backup: &mut Backup, interval: std::time::Duration) -> Result<(), StageError> {
+    /// As of [`run_on`](Self::run_on).
+    pub async fn run(&self, backup: &mut Backup, interval: Duration) -> Result<(), StageError> {
         self.back_up(backup).await?;
+        self.run_on(backup, interval).await
+    }
+
+    /// Runs a backup whose items are done to its end: a round over its operations every `interval`, then finalize.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster or the store fails; a real server tries again for ever.
+    pub async fn run_on(&self, backup: &mut Backup, interval: Duration) -> Result<(), StageError> {
         while crate::phase::is_waiting(backup.phase()) {
             tokio::time::sleep(interval).await;
             self.round(backup).await?;
         }
-        if backup.phase().is_finalizing() {
-            self.finalize(backup).await?;
-        }
-        debug_assert!(!backup.phase().is_finalizing());
-        Ok(())
+        self.finalize(backup).await
     }
 
     /// Takes a backup of this server up again after a restart, from what is stored of it.

@@ -1,6 +1,7 @@
 //! The items of a backup, by the tables of upstream's own tests.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::scripted::{Scripted, identifier};
 use crate::support::{World, object};
@@ -252,4 +253,27 @@ async fn errors_of_finalize_show_in_the_servers_log_alone() {
     assert_eq!((backup.phase(), backup.count("errors")), (BackupPhase::Completed, 0));
     let errors = world.record.of("error");
     assert!(errors[0].contains("too late") && errors[1].contains("not found"), "{errors:?}");
+}
+
+#[tokio::test]
+async fn a_backup_runs_to_its_end_and_can_be_taken_up_from_what_is_stored() {
+    let rounds = Arc::new(Mutex::new(0));
+    let asked = rounds.clone();
+    let action = Scripted::new(ResourceSelector::resources(["pods"]), |_, backup| {
+        let operation = OperationId::new("x")?;
+        let started = Outcome::unchanged().with_operation(operation, []);
+        Ok(if backup.phase().is_finalizing() { Outcome::unchanged() } else { started })
+    })
+    .progress(move |_| {
+        *asked.lock().unwrap() += 1;
+        Ok(if *asked.lock().unwrap() < 4 { Progress::running() } else { Progress::completed() })
+    });
+    let world = World::new(with(action), &[object("Pod", "a", "pod-1")]).await;
+    let backup = world.back_up(json!({})).await;
+    // As a server does that was started again.
+    let mut resumed = world.server.resume("backup-1").await.unwrap().unwrap();
+    assert_eq!(resumed, backup);
+    assert_eq!(world.server.resume("absent").await.unwrap(), None);
+    world.server.run_on(&mut resumed, Duration::from_millis(1)).await.unwrap();
+    assert_eq!((resumed.phase(), *rounds.lock().unwrap()), (BackupPhase::Completed, 4));
 }

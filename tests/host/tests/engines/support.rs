@@ -16,7 +16,7 @@ use velero_host::minor::Minor;
 use velero_host::model::Backup;
 use velero_host::registry::list;
 use velero_host::server::{Parts, Profile, Server};
-use velero_host::session::{Ended, Journal, LineSink, Running, Start};
+use velero_host::session::{Ended, Journal, LineSink, Processes, Running, Start};
 use velero_host::store::BackupStore;
 use velero_plugin::Plugin;
 use velero_plugin::client::StartError;
@@ -122,6 +122,29 @@ pub(crate) fn object(kind: &str, namespace: &str, name: &str) -> Value {
     object
 }
 
+/// The example plugin beside this test, which cargo builds with it.
+pub(crate) fn dying() -> String {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(|deps| deps.parent()).unwrap();
+    folder.join("examples/dying").to_string_lossy().into_owned()
+}
+
+/// A cluster that serves a few resources of the core group.
+fn memory(objects: &[Value]) -> MemoryCluster {
+    let cluster = MemoryCluster::new(Discovery::new(vec![
+        resource("", "ConfigMap", "configmaps", true),
+        resource("", "Namespace", "namespaces", false),
+        resource("", "PersistentVolume", "persistentvolumes", false),
+        resource("", "PersistentVolumeClaim", "persistentvolumeclaims", true),
+        resource("", "Pod", "pods", true),
+        resource("", "Secret", "secrets", true),
+    ]));
+    for object in objects {
+        cluster.put(object.clone());
+    }
+    cluster
+}
+
 impl World {
     /// A server of the newest release, with this plugin and these objects.
     pub(crate) async fn new(plugin: impl Fn() -> Plugin + Send + Sync + 'static, objects: &[Value]) -> Self {
@@ -133,18 +156,7 @@ impl World {
         objects: &[Value],
         profile: Profile,
     ) -> Self {
-        let cluster = MemoryCluster::new(Discovery::new(vec![
-            resource("", "ConfigMap", "configmaps", true),
-            resource("", "Namespace", "namespaces", false),
-            resource("", "PersistentVolume", "persistentvolumes", false),
-            resource("", "PersistentVolumeClaim", "persistentvolumeclaims", true),
-            resource("", "Pod", "pods", true),
-            resource("", "Secret", "secrets", true),
-        ]));
-        for object in objects {
-            cluster.put(object.clone());
-        }
-        Self::over(cluster, plugin, profile).await
+        Self::over(memory(objects), plugin, profile).await
     }
 
     /// A server with this plugin over a cluster.
@@ -153,11 +165,19 @@ impl World {
         plugin: impl Fn() -> Plugin + Send + Sync + 'static,
         profile: Profile,
     ) -> Self {
+        Self::started(cluster, "plugin", Arc::new(InProcess(Box::new(plugin))), profile).await
+    }
+
+    /// A server with the example plugin in processes of its own.
+    pub(crate) async fn of_processes(objects: &[Value]) -> Self {
+        Self::started(memory(objects), &dying(), Arc::new(Processes::default()), Profile::Released).await
+    }
+
+    async fn started(cluster: MemoryCluster, command: &str, start: Arc<dyn Start>, profile: Profile) -> Self {
         let record = Arc::new(Record::default());
         let clock = Arc::new(Clock::default());
-        let start: Arc<dyn Start> = Arc::new(InProcess(Box::new(plugin)));
         let journal = Journal::new(Arc::new(velero_host::event::Unobserved));
-        let registry = list(&["plugin".to_owned()], Minor::V1_18, &start, &journal).await.unwrap();
+        let registry = list(&[command.to_owned()], Minor::V1_18, &start, &journal).await.unwrap();
         let now = clock.clone();
         let server = Server::new(Parts {
             minor: Minor::V1_18,

@@ -1,8 +1,5 @@
 //! Real plugin processes: how they start, die, are replaced and end.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -13,12 +10,7 @@ use velero_host::registry::list;
 use velero_host::session::{Journal, Launch, Processes, Session, SessionError, Start};
 use velero_plugin::client::StartError;
 
-/// The plugin beside this test, which cargo builds with it.
-fn dying() -> String {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(|deps| deps.parent()).map(PathBuf::from).unwrap();
-    folder.join("examples/dying").to_string_lossy().into_owned()
-}
+use crate::support::dying;
 
 /// Keeps how often processes started and ended, and with what.
 #[derive(Default)]
