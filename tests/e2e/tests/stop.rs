@@ -67,6 +67,25 @@ async fn a_shutdown_does_not_wait_for_calls_nor_for_the_hosts_streams() -> anyho
     Ok(())
 }
 
+/// What the crate's documentation warns of: it holds up the rest, but breaks nothing.
+#[tokio::test]
+async fn a_call_that_blocks_the_thread_holds_up_the_end_only_while_it_lasts() -> anyhow::Result<()> {
+    let specimen = Start::new(SPECIMEN).start().await?;
+    let mut client = specimen.backup_actions();
+    let request = velero_plugin::client::proto::v2::ExecuteRequest {
+        plugin: e2e::names::BACKUP.to_owned(),
+        item: pod("a").doing("hold").with("1000").bytes(),
+        ..Default::default()
+    };
+    let call = tokio::spawn(async move { client.execute(request).await });
+    // No call can tell that the thread is held, so this only makes it likely.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let (stopped, _) = specimen.stop().await?;
+    assert_eq!((stopped.status.code(), stopped.killed), (Some(0), false));
+    let _ = call.await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_call_that_ends_within_the_grace_is_answered() -> anyhow::Result<()> {
     let specimen = Start::new(SPECIMEN).start().await?;

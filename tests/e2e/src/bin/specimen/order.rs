@@ -12,6 +12,7 @@
 //! | `error-of` | bytes | an error with a text of that length |
 //! | `sleep` | milliseconds | a call that takes its time |
 //! | `block` | milliseconds | the same on a thread for blocking work |
+//! | `hold` | milliseconds | the same on the one thread of all calls, as nobody should |
 //! | `print` | bytes | so many bytes on standard output, without a newline |
 //! | `eprint` | text | the text on standard error |
 //! | `child` | seconds | a child that inherits the standard streams and lives so long; its id becomes an annotation |
@@ -45,6 +46,7 @@ pub(crate) async fn obey(item: &Item) -> Result<Option<Item>> {
             let time = milliseconds(with)?;
             tokio::task::spawn_blocking(move || std::thread::sleep(time)).await?;
         }
+        "hold" => std::thread::sleep(milliseconds(with)?),
         "print" => print(number(with)?),
         "eprint" => eprintln!("{with}"),
         "child" => return Ok(Some(with_child(item, with)?)),
