@@ -79,6 +79,12 @@
 //! | `client` | [`client`]: starts a plugin's process and calls it |
 //! | `testing` | [`testing`]: calls a plugin from its own unit tests, without a process |
 //!
+//! # One thread
+//!
+//! All calls run on one thread, so an action that blocks it (a `std::thread::sleep`, a file on a mount that hangs, a client
+//! that isn't async) holds up the other calls and the host's request to end, which has no time limit: hand such work
+//! to `tokio::task::spawn_blocking`.
+//!
 //! # Standard streams
 //!
 //! From the handshake on, file descriptors 1 and 2 are `/dev/null`, for the plugin and for its children: text on stdout
