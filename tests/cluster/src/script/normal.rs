@@ -73,6 +73,7 @@ impl StandIns {
         }
         if let Some(version) = metadata["resourceVersion"].as_str()
             && !self.known.contains_key(version)
+            && version.parse::<u64>().is_ok()
         {
             self.versions += 1;
             self.known.insert(version.to_owned(), format!("<version {}>", self.versions));

@@ -214,6 +214,10 @@ fn watches(namespace: &str) -> Vec<Step> {
             .merge(json!({"metadata": {"labels": {"w": "in"}}})),
         Step::new("watched change of nothing", "PATCH", &w).merge(json!({"data": {"a": "1"}})),
         watch("watch from nothing", "labelSelector=w%3Din"),
+        watch(
+            "watch that begins as a list",
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=w%3Din",
+        ),
         Step::new("watched deletion", "DELETE", &w),
         watch("watch of a selection", "labelSelector=w%3Din&resourceVersion=$before"),
         watch(
