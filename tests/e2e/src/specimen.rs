@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 use tokio::process::Command;
 use tonic::Status;
 use tonic::transport::Channel;
@@ -21,7 +22,11 @@ use crate::names;
 
 /// A process to be started.
 #[derive(Debug)]
-pub struct Start(Command);
+pub struct Start {
+    command: Command,
+    /// Whether its temporary directory was chosen.
+    placed: bool,
+}
 
 /// A running process. Killed when dropped.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub struct Specimen {
     process: PluginProcess,
     pid: Pid,
     log: Log,
+    /// Its temporary directory, so that one that is killed leaves nothing.
+    folder: TempDir,
 }
 
 /// A process that ended.
@@ -66,34 +73,35 @@ impl Start {
 
     /// The same without an argument.
     pub fn bare(program: impl AsRef<OsStr>) -> Self {
-        Self(Command::new(program))
+        Self { command: Command::new(program), placed: false }
     }
 
     /// One more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.0.arg(arg);
+        self.command.arg(arg);
         self
     }
 
     /// More arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
-        self.0.args(args);
+        self.command.args(args);
         self
     }
 
     /// Another name than the program's in `argv[0]`.
     #[must_use]
     pub fn called(mut self, name: impl AsRef<OsStr>) -> Self {
-        self.0.arg0(name);
+        self.command.arg0(name);
         self
     }
 
-    /// A variable of the environment.
+    /// A variable of the environment. Without a `TMPDIR` it gets one of its own.
     #[must_use]
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
-        self.0.env(key, value);
+        self.placed |= key == "TMPDIR";
+        self.command.env(key, value);
         self
     }
 
@@ -102,14 +110,20 @@ impl Start {
     /// # Errors
     ///
     /// When a host would give it up.
-    pub async fn start(self) -> Result<Specimen, StartError> {
+    pub async fn start(mut self) -> Result<Specimen, StartError> {
+        let unplaced =
+            |source| StartError::Spawn { command: "a temporary directory for it".to_owned(), source };
+        let folder = TempDir::new().map_err(unplaced)?;
+        if !self.placed {
+            self.command.env("TMPDIR", folder.path());
+        }
         let log = Log::default();
         let sink = log.clone();
-        let process = PluginProcess::start(self.0, move |line| sink.push(line)).await?;
+        let process = PluginProcess::start(self.command, move |line| sink.push(line)).await?;
         let pid = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         // It was not waited for yet, so it has an id.
         let pid = pid.ok_or(StartError::Timeout)?;
-        Ok(Specimen { process, pid, log })
+        Ok(Specimen { process, pid, log, folder })
     }
 }
 
@@ -180,7 +194,7 @@ impl Specimen {
     ///
     /// When its end can't be seen.
     pub async fn stop(self) -> anyhow::Result<(Stopped, Vec<String>)> {
-        let Self { process, log, .. } = self;
+        let Self { process, log, folder: _folder, .. } = self;
         let stopped = process.stop().await?;
         Ok((stopped, log.lines_after(0)))
     }
@@ -191,7 +205,7 @@ impl Specimen {
     ///
     /// When its end can't be seen.
     pub async fn wait(self) -> anyhow::Result<Ended> {
-        let Self { process, log, .. } = self;
+        let Self { process, log, folder: _folder, .. } = self;
         let (status, stdout) = process.wait().await?;
         Ok(Ended { status, stdout, log: log.lines_after(0) })
     }
@@ -202,7 +216,8 @@ impl Specimen {
     ///
     /// When it is gone already.
     pub async fn kill(self) -> anyhow::Result<()> {
-        Ok(self.process.kill().await?)
+        let Self { process, folder: _folder, .. } = self;
+        Ok(process.kill().await?)
     }
 }
 
