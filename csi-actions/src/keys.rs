@@ -59,6 +59,8 @@ pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
 pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";
 /// Annotation of ours on an archived content: the name of the claim that the snapshot was taken of.
 pub const CLAIM: &str = "csi-actions.velero-rs.io/claim";
+/// Annotation of ours on a restored content: the handle of the volume that the snapshot was taken of.
+pub const VOLUME_HANDLE: &str = "csi-actions.velero-rs.io/volume-handle";
 /// Annotation of ours on an archived claim: the driver of its snapshot. With the next two it can be restored from the claim
 /// alone.
 pub const CLAIM_DRIVER: &str = "csi-actions.velero-rs.io/snapshot-driver";

@@ -33,6 +33,7 @@ use backup::volumesnapshot::SnapshotBackup;
 use backup::volumesnapshotcontent::ContentBackup;
 use delete::volumesnapshotcontent::ContentDelete;
 use environment::Environment;
+use restore::persistentvolume::VolumeRestore;
 use restore::persistentvolumeclaim::ClaimRestore;
 use restore::volumesnapshot::SnapshotRestore;
 use restore::volumesnapshotclass::ClassRestore;
@@ -49,7 +50,7 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
     let environment = Arc::new(move || Arc::clone(cell.get_or_init(&make)));
     let shared = || Arc::clone(&environment);
     let (claims, snapshots, contents, deletions) = (shared(), shared(), shared(), shared());
-    let restored = (shared(), shared(), shared(), shared());
+    let restored = (shared(), shared(), shared(), shared(), shared());
     velero_plugin::plugin!()
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-backup"), move || {
             ClaimBackup::new(claims())
@@ -59,6 +60,9 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
         })
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-backup"), move || {
             ContentBackup::new(contents())
+        })
+        .restore_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolume-restore"), move || {
+            VolumeRestore::new(restored.4())
         })
         .restore_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-restore"), move || {
             ClaimRestore::new(restored.0())

@@ -6,7 +6,7 @@ use velero_plugin::{Document, EditError, Restore, label};
 use super::{traces, wants_empty_volumes};
 use crate::cluster::resource::SNAPSHOT_GROUP;
 use crate::keys;
-use crate::object::{annotation, label as label_of};
+use crate::object::{annotation, label as label_of, text};
 
 /// Annotations that tie a claim to its volume, its node and its snapshot. On servers before 1.16 nothing else removes
 /// them, and a claim that counts as bound but names no volume is Lost.
@@ -65,6 +65,14 @@ pub(super) fn release(document: &mut Document, object: &Value) -> Result<(), Edi
         document.remove(&["spec", field]);
     }
     Ok(())
+}
+
+/// Whether `volume` waits for the claim of this name and no other: named by its claimRef, and bound to none yet.
+pub(super) fn is_reserved(volume: &Value, namespace: &str, claim: &str) -> bool {
+    let reference = |field| text(volume, &["spec", "claimRef", field]);
+    reference("namespace") == Some(namespace)
+        && reference("name") == Some(claim)
+        && reference("uid").is_none()
 }
 
 /// Has the claim made from the restored `snapshot`, with a request of `size` where its own is too small. The API server
@@ -138,6 +146,20 @@ mod tests {
         assert_eq!(plan(&claim, &restore(json!({"restorePVs": false}))), Plan::Empty);
         for other in [json!({"restorePVs": null}), json!({"restorePVs": true}), json!({})] {
             assert_eq!(plan(&claim, &restore(other)), Plan::FromSnapshot("s"));
+        }
+    }
+
+    #[test]
+    fn i50_a_volume_is_reserved_by_a_claim_ref_without_uid() {
+        let volume = |reference: Value| json!({"spec": {"claimRef": reference}});
+        assert!(is_reserved(&volume(json!({"namespace": "a", "name": "data"})), "a", "data"));
+        for other in [
+            json!({"namespace": "a", "name": "data", "uid": "of an earlier claim"}),
+            json!({"namespace": "b", "name": "data"}),
+            json!({"namespace": "a", "name": "other"}),
+            Value::Null,
+        ] {
+            assert!(!is_reserved(&volume(other.clone()), "a", "data"), "{other}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::stored::StoredSnapshot;
 use super::{class, traces};
 use crate::cluster::resource::{CONTENTS, SNAPSHOT_GROUP};
 use crate::keys;
-use crate::object::name;
+use crate::object::{name, text};
 
 /// The restored snapshot that a content is for. The content gets its name too.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,9 @@ pub(super) fn rewrite(
     // Deleting the restored namespace must not delete the data of the backup.
     document.set(&["spec", "deletionPolicy"], "Retain")?;
     document.set(&["spec", "source"], json!({"snapshotHandle": handle}))?;
+    if let Some(volume) = text(object, &["spec", "source", "volumeHandle"]) {
+        document.set(&["metadata", "annotations", keys::VOLUME_HANDLE], volume)?;
+    }
     match class {
         Some(class) => document.set(&["spec", "volumeSnapshotClassName"], name(class))?,
         None => _ = document.remove(&["spec", "volumeSnapshotClassName"]),
@@ -120,6 +123,7 @@ mod tests {
         assert_eq!(content["metadata"]["name"], "hash");
         assert_eq!(content["spec"]["deletionPolicy"], "Retain");
         assert_eq!(content["spec"]["source"], json!({"snapshotHandle": "snap-1"}));
+        assert_eq!(content["metadata"]["annotations"]["csi-actions.velero-rs.io/volume-handle"], "vol-1");
         assert_eq!(content["metadata"].get("finalizers"), None);
         assert_eq!(content["metadata"]["labels"], json!({"velero.io/backup-name": "b1"}));
     }

@@ -1,8 +1,9 @@
 //! Actions on the items of a restore, one file per resource.
 //!
-//! Velero restores the contents first, then the snapshots, and the claims last. The snapshot and its content get a name
+//! Velero restores the contents first, then the snapshots, the volumes, and the claims last. The snapshot and its content get a name
 //! that follows from the restore and the archived snapshot, so that each of the three finds the others without asking.
 
+pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod volumesnapshot;
 pub mod volumesnapshotclass;

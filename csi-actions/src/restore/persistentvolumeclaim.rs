@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
 use velero_plugin::{Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Restore, Result};
 
-use super::claim::{Plan, fill, plan, release};
+use super::claim::{Plan, fill, is_reserved, plan, release};
 use super::classes::Classes;
 use super::content::ForSnapshot;
 use super::present::{self, Present};
@@ -14,7 +14,7 @@ use super::ready::{Decision, decide};
 use super::stored::{StoredSnapshot, needed_size};
 use super::{PATIENCE, is_claim_there};
 use crate::claim_size::raised_request;
-use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
+use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
 use crate::cluster::{ApiError, Cluster};
 use crate::environment::Environment;
 use crate::names;
@@ -28,6 +28,8 @@ pub struct ClaimRestore {
     classes: Classes,
     /// What the claim waits for that Velero restores at this moment. It restores one after the other.
     waiting: Mutex<Option<Waiting>>,
+    /// Why it still waits, as it was last told.
+    told: Mutex<String>,
 }
 
 /// A restored snapshot that a claim waits for. Velero tells us of what it restored itself only.
@@ -43,7 +45,13 @@ impl ClaimRestore {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, classes: Classes::of(cluster.clone()), cluster, waiting: Mutex::default() }
+        Self {
+            environment,
+            classes: Classes::of(cluster.clone()),
+            cluster,
+            waiting: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     fn waits_for(&self, waiting: Option<Waiting>) {
@@ -75,6 +83,7 @@ impl ClaimRestore {
         let present =
             present::ensure(&self.cluster, &self.classes, restore, snapshot, archived, of_claim).await?;
         self.check(item, &present).await?;
+        self.check_reserved(from_backup, namespace).await?;
         let size = needed_size(from_backup.object(), present.snapshot.as_ref(), present.content.as_ref());
         let changed = item.edited(|document| {
             release(document, item.object())?;
@@ -118,6 +127,19 @@ impl ClaimRestore {
         Ok(())
     }
 
+    /// A volume that is reserved for the claim would be bound to it at once, whatever the claim's source.
+    async fn check_reserved(&self, archived: &Item, namespace: &str) -> Result<()> {
+        let Some(volume) = archived.text_at(&["spec", "volumeName"]) else { return Ok(()) };
+        let found = self.cluster.find(VOLUMES, "", volume).await?;
+        if found.is_some_and(|found| is_reserved(&found, namespace, archived.name())) {
+            return Err(Error::new(format!(
+                "PersistentVolume {volume} is reserved for it and would be taken in place of the snapshot, with the data of \
+                 today: delete that object, or take the claim out of its claimRef, and restore the claim again"
+            )));
+        }
+        Ok(())
+    }
+
     /// Whether a volume can be made from the restored snapshot.
     async fn is_ready(&self, namespace: &str, name: &str) -> Result<bool> {
         let what = format!("VolumeSnapshot {namespace}/{name}");
@@ -127,15 +149,25 @@ impl ClaimRestore {
                 Ok(true)
             }
             Ok(Decision::NotYet(why)) => {
-                tracing::debug!("{what}: {why}");
+                self.tell(format!("{what}: {why}"));
                 Ok(false)
             }
             Ok(Decision::Failed(reason)) => Err(Error::new(format!("{what}: {reason}"))),
             Err(error) if error.ends_a_wait() => Err(Error::from(error).context(what)),
             Err(error) => {
-                tracing::debug!("{what}: {error}; asking again");
+                self.tell(format!("{what}: {error}"));
                 Ok(false)
             }
+        }
+    }
+
+    /// Tells why the claim waits, once for each reason and not once a second: where the wait ends by its time-out, Velero
+    /// says only that it did.
+    fn tell(&self, why: String) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != why {
+            tracing::info!("waiting: {why}");
+            *told = why;
         }
     }
 

@@ -68,6 +68,7 @@ async fn the_binary_lists_its_actions_and_touches_no_cluster_for_that() {
             ours("BackupItemActionV2", "volumesnapshot-backup"),
             ours("BackupItemActionV2", "volumesnapshotcontent-backup"),
             ours("DeleteItemAction", "volumesnapshotcontent-delete"),
+            ours("RestoreItemActionV2", "persistentvolume-restore"),
             ours("RestoreItemActionV2", "persistentvolumeclaim-restore"),
             ours("RestoreItemActionV2", "volumesnapshot-restore"),
             ours("RestoreItemActionV2", "volumesnapshotclass-restore"),

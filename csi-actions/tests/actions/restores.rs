@@ -10,9 +10,7 @@ use csi_actions::settings::Mode;
 use serde_json::{Value, json};
 
 use crate::bed::{Bed, CLAIMS, CONTENTS, DRIVER, SNAPSHOTS, backup, name};
-use crate::restoring::{Archive, Restoring, restore};
-
-const VOLUMES: &str = "persistentvolumes";
+use crate::restoring::{Archive, Restoring, VOLUMES, restore};
 
 /// One claim's part of the archive of `b1`.
 #[derive(Debug, Clone)]
@@ -392,6 +390,61 @@ async fn beside_velero_s_own_actions_only_claims_are_touched_and_only_where_the_
         let source = claim["spec"]["dataSource"]["name"].as_str().map(str::to_owned);
         assert_eq!(source, waits.then(|| parts.restored_name(&restore)), "{release:?}");
     }
+}
+
+/// The backup of a claim whose volume is kept when the claim goes. The claim, and the object of the volume, are lost since.
+async fn lost_but_retained(bed: &Bed) -> (Parts, Value) {
+    let parts = backed_up(bed).await;
+    let volume = parts.claim["spec"]["volumeName"].as_str().unwrap();
+    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
+    let archived = bed.cluster.patch(VOLUMES, "", volume, &retain).unwrap();
+    bed.cluster.delete(CLAIMS, "app", "data").unwrap();
+    bed.gone(CLAIMS, "app", "data").await;
+    bed.cluster.delete(VOLUMES, "", volume).unwrap();
+    if bed.get(VOLUMES, "", volume).is_some() {
+        bed.cluster.patch(VOLUMES, "", volume, &json!({"metadata": {"finalizers": null}})).unwrap();
+    }
+    bed.gone(VOLUMES, "", volume).await;
+    (parts, archived)
+}
+
+#[tokio::test]
+async fn i50_a_retained_volume_stays_out_and_the_claim_has_the_data_of_the_backup() {
+    for number in [1, 2] {
+        let bed = Bed::new().await;
+        let (parts, volume) = lost_but_retained(&bed).await;
+        let archive = parts.archive().with(VOLUMES, &volume);
+        let spec = if number == 1 { json!({}) } else { json!({"includedNamespaces": ["app"]}) };
+        clean(&Restoring::new(&bed, archive, restore("r1", spec)).run().await);
+        let claim = has_its_data(&bed, &parts, "app").await;
+        assert_ne!(claim["spec"]["volumeName"], parts.claim["spec"]["volumeName"]);
+        assert_eq!(bed.get(VOLUMES, "", name(&volume)), None);
+    }
+}
+
+#[tokio::test]
+async fn i50_a_retained_volume_that_no_snapshot_was_taken_of_is_restored() {
+    let bed = Bed::new().await;
+    let (parts, mut volume) = lost_but_retained(&bed).await;
+    volume["spec"]["csi"]["volumeHandle"] = "vol-of-another".into();
+    let archive = parts.archive().with(VOLUMES, &volume);
+    Restoring::new(&bed, archive, restore("r1", json!({}))).run().await;
+    assert!(bed.get(VOLUMES, "", name(&volume)).is_some());
+}
+
+#[tokio::test]
+async fn i50_a_claim_that_would_take_a_reserved_volume_in_place_of_its_snapshot_is_not_made() {
+    let bed = Bed::new().await;
+    let (parts, mut volume) = lost_but_retained(&bed).await;
+    for field in ["uid", "resourceVersion"] {
+        volume["metadata"].as_object_mut().unwrap().remove(field);
+        volume["spec"]["claimRef"].as_object_mut().unwrap().remove(field);
+    }
+    bed.cluster.apply(volume.clone()).unwrap();
+    let restoring = Restoring::new(&bed, parts.archive(), restore("r1", json!({}))).run().await;
+    let [error] = restoring.errors.as_slice() else { panic!("{:?}", restoring.errors) };
+    assert!(error.contains("is reserved for it") && error.contains(name(&volume)), "{error}");
+    assert_eq!(bed.get(CLAIMS, "app", "data"), None);
 }
 
 #[tokio::test]

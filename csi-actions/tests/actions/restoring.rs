@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use csi_actions::environment::Environment;
 use csi_actions::release::Release;
+use csi_actions::restore::persistentvolume::VolumeRestore;
 use csi_actions::restore::persistentvolumeclaim::ClaimRestore;
 use csi_actions::restore::volumesnapshot::SnapshotRestore;
 use csi_actions::restore::volumesnapshotclass::ClassRestore;
@@ -17,9 +18,10 @@ use velero_plugin::{ResourceIdentifier, Restore};
 
 use crate::bed::{Bed, CLAIMS, CONTENTS, SAFE, SNAPSHOTS, item, name};
 
+pub(crate) const VOLUMES: &str = "persistentvolumes";
 const CLASSES: &str = "volumesnapshotclasses.snapshot.storage.k8s.io";
 /// In Velero's order.
-const ORDER: [&str; 4] = [CLASSES, CONTENTS, SNAPSHOTS, CLAIMS];
+const ORDER: [&str; 5] = [CLASSES, CONTENTS, SNAPSHOTS, VOLUMES, CLAIMS];
 /// Velero asks every second.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -78,6 +80,7 @@ impl<'a> Restoring<'a> {
             (CLASSES, Arc::new(ClassRestore::new(shared())) as Arc<dyn RestoreItemActionV2>),
             (CONTENTS, Arc::new(ContentRestore::new(shared()))),
             (SNAPSHOTS, Arc::new(SnapshotRestore::new(shared()))),
+            (VOLUMES, Arc::new(VolumeRestore::new(shared()))),
             (CLAIMS, Arc::new(ClaimRestore::new(shared()))),
         ]);
         Self {
@@ -131,6 +134,10 @@ impl<'a> Restoring<'a> {
             let made = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target}});
             self.bed.cluster.apply(made).unwrap();
         }
+        // Only one that is to be kept is restored as it was.
+        if resource == VOLUMES && object["spec"]["persistentVolumeReclaimPolicy"] != "Retain" {
+            return false;
+        }
         let archived_name = name(&object).to_owned();
         let came = stripped(&object);
         let action = Arc::clone(&self.actions[resource]);
@@ -150,7 +157,10 @@ impl<'a> Restoring<'a> {
         if outcome.waits() {
             self.wait(action.as_ref(), kept, &restore).await;
         }
-        let restored = outcome.changes().item().map_or(came, |item| item.object().clone());
+        let mut restored = outcome.changes().item().map_or(came, |item| item.object().clone());
+        if resource == VOLUMES {
+            reserve(&mut restored, &self.restore);
+        }
         self.create(resource, restored, target, &archived_name)
     }
 
@@ -241,6 +251,14 @@ pub(crate) fn restore(name: &str, spec: Value) -> Value {
         whole.extend(spec);
     }
     restore
+}
+
+/// The claim that the volume was bound to may have it again.
+fn reserve(volume: &mut Value, restore: &Value) {
+    let reference = volume["spec"]["claimRef"].as_object_mut().unwrap();
+    reference.retain(|field, _| field != "uid" && field != "resourceVersion");
+    let namespace = reference["namespace"].as_str().unwrap().to_owned();
+    reference["namespace"] = Restore::from(restore.clone()).target_namespace(&namespace).into();
 }
 
 /// Without what Velero takes away before an action sees the object.
