@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -86,6 +86,19 @@ impl Cluster {
             .unwrap_or_default();
         let created = self.api(kind, namespace).create(&PostParams::default(), &object).await;
         json(created.with_context(|| told("create", kind, namespace, &name))?)
+    }
+
+    /// Merges `patch` into the object.
+    pub(crate) async fn merge(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value> {
+        let merged =
+            self.api(kind, namespace).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        json(merged.with_context(|| told("patch", kind, namespace, name))?)
     }
 
     /// Asks for the deletion; an object that is gone already is no error.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use csi_driver::fault::Delay;
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -13,8 +13,9 @@ use super::standalone::{self, LIMIT};
 use super::{Scenario, everywhere, expect};
 use crate::application::Application;
 use crate::backup::Backup;
-use crate::cluster::{CLAIM, SNAPSHOT};
+use crate::cluster::{CLAIM, SNAPSHOT, VOLUME};
 use crate::components::velero::Server;
+use crate::minor::Minor;
 use crate::restore::Restore;
 use crate::stack::Stack;
 use crate::wait::{Look, until};
@@ -38,6 +39,31 @@ pub(super) const BY_BUILTIN: Scenario = Scenario {
     shows: "an archive of csi-actions is restored by a server that has only Velero's own actions",
     skip_on: everywhere,
     run: |stack| by_builtin(stack).boxed_local(),
+};
+
+pub(super) const BESIDE_BUILTIN: Scenario = Scenario {
+    name: "restore-beside-builtin",
+    shows: "EnableCSI on and csi-actions there: nothing is restored twice, and the claim waits for its snapshot",
+    skip_on: |minor| {
+        names_by_archive(minor).then_some("Velero's own actions name a restored snapshot otherwise")
+    },
+    run: |stack| beside_builtin(stack, true).boxed_local(),
+};
+
+pub(super) const BESIDE_OLD_BUILTIN: Scenario = Scenario {
+    name: "restore-beside-old-builtin",
+    shows: "EnableCSI on and csi-actions there: restores are left to Velero's own actions",
+    skip_on: |minor| {
+        (!names_by_archive(minor)).then_some("csi-actions adds its wait to Velero's own actions")
+    },
+    run: |stack| beside_builtin(stack, false).boxed_local(),
+};
+
+pub(super) const RETAINED: Scenario = Scenario {
+    name: "restore-retained",
+    shows: "a claim whose volume is kept by its policy comes back with the data of the backup, not those of today",
+    skip_on: everywhere,
+    run: |stack| retained(stack).boxed_local(),
 };
 
 /// How long the storage says "not ready" of a snapshot that a restore waits for.
@@ -134,6 +160,80 @@ async fn by_builtin(stack: &mut Stack) -> Result<String> {
     backup.delete(LIMIT).await?;
     gone(stack).await?;
     Ok("restored by Velero's own actions".to_owned())
+}
+
+/// Whether Velero's own actions leave a restored snapshot its name in the archive.
+fn names_by_archive(minor: Minor) -> bool {
+    matches!(minor, Minor::V1_14 | Minor::V1_15)
+}
+
+async fn beside_builtin(stack: &mut Stack, waits: bool) -> Result<String> {
+    let server = Server { enable_csi: true, ..standalone::server(stack)? };
+    stack.server(server).await?;
+    let application = stack.application("beside", 1).await?;
+    write_data(stack, &application).await?;
+    let backup = backed_up(stack, "beside", &application, 1).await?;
+    application.delete(&stack.cluster).await?;
+    let [handle] = <[String; 1]>::try_from(expect::stored(stack, 1).await?).unwrap_or_default();
+    stack.driver.control.set_readiness(&handle, Delay::AfterMs(SLOW_MS)).await?;
+    let requested = Instant::now();
+    let restore = stack.restore("beside", &backup, &json!({})).await?;
+    settles_clean(stack, &restore).await?;
+    ensure!(
+        !waits || requested.elapsed() >= SLOW,
+        "the restore did not wait for its snapshot, which is not ready yet"
+    );
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, &application).await?;
+    let snapshots = stack.cluster.names(SNAPSHOT, &application.namespace).await?;
+    ensure!(snapshots.len() == 1, "one restored snapshot was expected: {snapshots:?}");
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+    application.delete(&stack.cluster).await?;
+    backup.delete(LIMIT).await?;
+    gone(stack).await?;
+    Ok(if waits { "the claim waited" } else { "left to Velero's own actions" }.to_owned())
+}
+
+async fn retained(stack: &mut Stack) -> Result<String> {
+    stack.server(standalone::server(stack)?).await?;
+    let application = stack.application("retained", 1).await?;
+    write_data(stack, &application).await?;
+    let [volume] = <[String; 1]>::try_from(stack.cluster.names(VOLUME, "").await?)
+        .map_err(|names| anyhow!("one volume was expected: {names:?}"))?;
+    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
+    stack.cluster.merge(VOLUME, "", &volume, &retain).await?;
+    let backup = backed_up(stack, "retained", &application, 1).await?;
+    let old = stack.volume(&application.namespace, "data-0").await?;
+    fs::write(old.join("data"), "written after the backup")?;
+    application.delete(&stack.cluster).await?;
+    // Its object goes too, as in another cluster on the same storage; the volume itself stays.
+    stack.cluster.delete(VOLUME, "", &volume).await?;
+    stack.cluster.merge(VOLUME, "", &volume, &json!({"metadata": {"finalizers": null}})).await.ok();
+    absent(stack, &volume).await?;
+
+    let restore = stack.restore("retained", &backup, &json!({})).await?;
+    settles_clean(stack, &restore).await?;
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, &application).await?;
+    ensure!(old.exists(), "the volume that was to be kept is gone from the storage");
+    let volumes = stack.cluster.names(VOLUME, "").await?;
+    ensure!(!volumes.contains(&volume), "the old volume came back: {volumes:?}");
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+    application.delete(&stack.cluster).await?;
+    backup.delete(LIMIT).await?;
+    gone(stack).await?;
+    Ok("the claim has a new volume with the data of the backup".to_owned())
+}
+
+/// Waits until the volume's object is gone.
+async fn absent(stack: &Stack, volume: &str) -> Result<()> {
+    until("the volume's object gone", LIMIT, || async {
+        Ok(match stack.cluster.get(VOLUME, "", volume).await? {
+            None => Look::Found(()),
+            Some(volume) => Look::NotYet(volume["metadata"].to_string()),
+        })
+    })
+    .await
 }
 
 /// A clean backup of the application.
