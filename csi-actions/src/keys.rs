@@ -53,7 +53,7 @@ pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapsh
 /// Annotation of ours on a snapshot and its content: the capacity of the volume in bytes, the total of the progress
 /// until the driver tells the real size.
 pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";
-/// Annotation of ours on a snapshot and its content: given up, so finalizing must not keep it.
+/// Annotation of ours on a content: its snapshot was given up, so finalizing must not keep it.
 pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
 /// Annotation of ours on a content that is being deleted: a change to it makes the sidecar look again.
 pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";

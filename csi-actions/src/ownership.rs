@@ -21,8 +21,11 @@ pub fn is_of_backup(object: &Value, backup: &Backup) -> bool {
 ///
 /// The archive is that of the backup, so its name says enough, as in Velero's own action. The UID can't be asked for:
 /// a backup that was synced into another cluster has another one there.
+///
+/// A content that a restore made was in the cluster when the backup ran, and may even carry the backup's name, of an
+/// earlier backup of that name: its snapshot belongs to whoever restored it.
 pub fn is_archived_by(content: &Value, backup: &Backup) -> bool {
-    !backup.name().is_empty() && has_name(content, backup)
+    !backup.name().is_empty() && has_name(content, backup) && !is_restored(content)
 }
 
 /// Whether the live `content`, which has the driver and handle of `archived`, is what the backup that wrote the archive
@@ -113,6 +116,15 @@ mod tests {
         let archived =
             labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "uid-in-old-cluster"}));
         assert!(is_archived_by(&archived, &backup("b1", "uid-in-new-cluster")));
+    }
+
+    #[test]
+    fn an_archived_content_that_a_restore_made_was_not_taken_by_the_backup() {
+        let taken = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"});
+        let mut restored = taken.clone();
+        restored["velero.io/restore-name"] = "r1".into();
+        assert!(is_archived_by(&labelled(taken), &backup("b1", "u1")));
+        assert!(!is_archived_by(&labelled(restored), &backup("b1", "u1")));
     }
 
     #[test]

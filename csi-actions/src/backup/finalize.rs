@@ -25,8 +25,7 @@ pub(super) async fn keep_in_storage(cluster: &Cluster, snapshot: &Value) -> Resu
     let content = cluster.find(CONTENTS, "", &content_name).await?;
     // A content that is bound to another snapshot is not this one's, whatever the name says.
     let content = content.filter(|content| Content(content).bound_uid() == Some(snapshot_uid));
-    let given_up = |object: &Value| annotation(object, keys::CANCELLED).is_some();
-    if given_up(snapshot) || content.as_ref().is_some_and(given_up) {
+    if content.as_ref().is_some_and(|content| annotation(content, keys::CANCELLED).is_some()) {
         if let Some(doomed) = Doomed::by_snapshot(snapshot) {
             doomed.discard(cluster, super::DISCARD_LIMIT).await?;
         }

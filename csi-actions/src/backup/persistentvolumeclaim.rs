@@ -141,7 +141,7 @@ impl BackupItemActionV2 for ClaimBackup {
                 return Ok(Outcome::unchanged());
             }
             Decision::Pending => {
-                tracing::warn!("{claim} is bound to no volume, so it is backed up without data");
+                tracing::info!("{claim} is bound to no volume, so it is backed up without data");
                 return Ok(Outcome::unchanged());
             }
             Decision::Lost => {
