@@ -5,6 +5,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// Why a back-off was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBackoff {
@@ -25,7 +27,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits of `start`, twice that, and so on up to `cap` each, until `limit` has been waited in all.
+    /// Waits of `start`, twice that, and so on up to `cap` each, for `limit` in all.
     ///
     /// # Errors
     ///
@@ -36,18 +38,6 @@ impl Backoff {
             () if cap < start => Err(InvalidBackoff::CapBelowStart),
             () => Ok(Self { start, cap, limit }),
         }
-    }
-
-    /// The waits, each spread over the upper half of its length.
-    pub fn waits(self) -> impl Iterator<Item = Duration> {
-        let mut next = self.start;
-        let mut left = self.limit;
-        std::iter::from_fn(move || {
-            let wait = spread(next).min(left);
-            next = next.saturating_mul(2).min(self.cap);
-            left = left.saturating_sub(wait);
-            (!wait.is_zero()).then_some(wait)
-        })
     }
 }
 
@@ -62,26 +52,34 @@ impl Default for Backoff {
     }
 }
 
-/// Calls `attempt` until it succeeds, says that its error is final, or the waits of `backoff` are used up.
+/// Calls `attempt` until it succeeds, says that its error is final, or the time of `backoff` is used up, that of the
+/// attempts included.
 ///
-/// `attempt` returns [`ControlFlow::Break`] with what is final, good or bad, and [`ControlFlow::Continue`] with an
-/// error that may pass and, if the other side named one, the least time to wait.
+/// `attempt` is told how long is left, zero where only one attempt is wanted, and keeps itself to that. It
+/// returns [`ControlFlow::Break`] with what is final, good or bad, and [`ControlFlow::Continue`] with an error that may
+/// pass and, if the other side named one, the least time to wait. A wait that would end too late is not begun.
 ///
 /// # Errors
 ///
-/// The final error, or the last one when the waits are used up.
-pub async fn retry<T, E, F>(backoff: Backoff, mut attempt: impl FnMut() -> F) -> Result<T, E>
+/// The final error, or the last one when the time is used up.
+pub async fn retry<T, E, F>(backoff: Backoff, mut attempt: impl FnMut(Duration) -> F) -> Result<T, E>
 where
     F: Future<Output = ControlFlow<Result<T, E>, (E, Option<Duration>)>>,
 {
-    let mut waits = backoff.waits();
+    let end = Instant::now() + backoff.limit;
+    let left = || end.saturating_duration_since(Instant::now());
+    let mut next = backoff.start;
     loop {
-        match attempt().await {
+        match attempt(left()).await {
             ControlFlow::Break(result) => return result,
-            ControlFlow::Continue((error, at_least)) => match waits.next() {
-                Some(wait) => tokio::time::sleep(wait.max(at_least.unwrap_or_default())).await,
-                None => return Err(error),
-            },
+            ControlFlow::Continue((error, at_least)) => {
+                let wait = spread(next).max(at_least.unwrap_or_default());
+                if wait >= left() {
+                    return Err(error);
+                }
+                tokio::time::sleep(wait).await;
+                next = next.saturating_mul(2).min(backoff.cap);
+            }
         }
     }
 }
@@ -106,24 +104,41 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_to_the_cap_and_end_at_the_limit() {
+    fn a_wait_is_spread_over_the_upper_half_of_its_length() {
         let second = Duration::from_secs(1);
-        let waits: Vec<_> = Backoff::new(second, second * 4, second * 60).unwrap().waits().collect();
-        assert!(waits[0] >= second / 2 && waits[0] <= second);
-        assert!(waits.iter().all(|wait| *wait <= second * 4));
-        assert_eq!(waits.iter().sum::<Duration>(), second * 60);
+        for _ in 0..100 {
+            let wait = spread(second);
+            assert!(wait >= second / 2 && wait <= second, "{wait:?}");
+        }
+    }
+
+    fn backoff(limit: u64) -> Backoff {
+        Backoff::new(Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(limit)).unwrap()
+    }
+
+    /// The error after `retry` gave up, how long that took, and how many attempts it was.
+    async fn given_up(limit: u64, takes: u64, at_least: Option<u64>) -> (Duration, u32) {
+        let (began, calls) = (Instant::now(), Cell::new(0));
+        let result: Result<(), _> = retry(backoff(limit), |_| async {
+            calls.set(calls.get() + 1);
+            tokio::time::sleep(Duration::from_secs(takes)).await;
+            ControlFlow::Continue(("busy", at_least.map(Duration::from_secs)))
+        })
+        .await;
+        assert_eq!(result, Err("busy"));
+        (began.elapsed(), calls.get())
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_may_pass_is_tried_again_and_what_is_final_is_not() {
         let calls = Cell::new(0);
-        let result = retry(Backoff::default(), || async {
+        let result = retry(Backoff::default(), |_| async {
             calls.set(calls.get() + 1);
             if calls.get() < 3 { ControlFlow::Continue(("busy", None)) } else { ControlFlow::Break(Ok(7)) }
         });
         assert_eq!(result.await, Ok(7));
         let calls = Cell::new(0);
-        let result: Result<(), _> = retry(Backoff::default(), || async {
+        let result: Result<(), _> = retry(Backoff::default(), |_| async {
             calls.set(calls.get() + 1);
             ControlFlow::Break(Err("forbidden"))
         })
@@ -132,11 +147,35 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_error_comes_out_when_the_waits_are_used_up() {
-        let result: Result<(), _> = retry(Backoff::default(), || async {
-            ControlFlow::Continue(("busy", Some(Duration::from_secs(9))))
+    async fn the_time_of_the_attempts_counts() {
+        let (took, calls) = given_up(60, 0, None).await;
+        assert!(took <= Duration::from_secs(60) && calls > 10, "{took:?} {calls}");
+        let (took, calls) = given_up(60, 25, None).await;
+        assert!(took <= Duration::from_secs(80) && calls == 3, "{took:?} {calls}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_other_sides_wait_is_kept_but_never_beyond_the_end() {
+        let (took, calls) = given_up(60, 0, Some(25)).await;
+        assert!(took >= Duration::from_secs(50) && calls == 3, "{took:?} {calls}");
+        let (took, calls) = given_up(60, 0, Some(3600)).await;
+        assert!(took < Duration::from_secs(1) && calls == 1, "{took:?} {calls}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_is_told_how_long_is_left() {
+        let left = Cell::new(Duration::MAX);
+        let _: Result<(), _> = retry(backoff(10), |now| {
+            assert!(now < left.get() && now <= Duration::from_secs(10));
+            left.set(now);
+            async { ControlFlow::Continue(("busy", None)) }
         })
         .await;
-        assert_eq!(result, Err("busy"));
+        let once: Result<(), _> = retry(backoff(0), |now| async move {
+            assert!(now.is_zero());
+            ControlFlow::Continue(("busy", None))
+        })
+        .await;
+        assert_eq!(once, Err("busy"));
     }
 }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use hyper_util::rt::TokioIo;
 use tonic::transport::Channel;
 
-use crate::grpc::Router;
+use crate::grpc::{ListedKinds, Router};
 use crate::plugin::{Plugin, RegistrationError};
 use crate::process::{Calls, HostArgs, StopHandle, serve_connection};
 
@@ -59,7 +59,8 @@ impl TestServer {
     pub fn with_args(plugin: Plugin, args: &HostArgs) -> Result<Self, RegistrationError> {
         plugin.check()?;
         let stop = StopHandle::default();
-        let router = Arc::new(Router::new(plugin, args, &Calls::default(), stop.clone()));
+        let kinds = ListedKinds::new(args, plugin.lists_volume_snapshotter_v2());
+        let router = Arc::new(Router::new(plugin, kinds, &Calls::default(), stop.clone()));
         let handle = stop.clone();
         let connector = tower::service_fn(move |_| {
             let (near, far) = tokio::io::duplex(64 * 1024);

@@ -197,25 +197,30 @@ impl Cluster {
     /// Sends a request, again and again within the patience, and reads the JSON of the answer.
     async fn call(&self, call: &Call) -> Result<Value, ApiError> {
         if self.patience.is_zero() {
-            return self.attempt(call).await;
+            return self.attempt(call, call.limit).await;
         }
-        let (first, most) = (Duration::from_millis(200), Duration::from_secs(5));
-        let backoff = Backoff::new(first, most, self.patience).unwrap_or_default();
-        retry(backoff, || async {
-            match self.attempt(call).await {
-                Err(error) if error.may_pass() || call.conflict_may_pass(&error) => {
-                    tracing::debug!("{error}; trying again");
-                    let wait = error.retry_after;
-                    ControlFlow::Continue((error, wait))
+        let (start, most) = (Duration::from_millis(200), Duration::from_secs(5));
+        let backoff = Backoff::new(start, most, self.patience).unwrap_or_default();
+        let mut first = true;
+        retry(backoff, |left| {
+            // The first attempt has all its time, since a long list takes it; the others have what is left.
+            let limit = if std::mem::take(&mut first) { call.limit } else { call.limit.min(left) };
+            async move {
+                match self.attempt(call, limit).await {
+                    Err(error) if error.may_pass() || call.conflict_may_pass(&error) => {
+                        tracing::debug!("{error}; trying again");
+                        let wait = error.retry_after;
+                        ControlFlow::Continue((error, wait))
+                    }
+                    done => ControlFlow::Break(done),
                 }
-                done => ControlFlow::Break(done),
             }
         })
         .await
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Value, ApiError> {
-        within(call.limit, &call.what, async {
+    async fn attempt(&self, call: &Call, limit: Duration) -> Result<Value, ApiError> {
+        within(limit, &call.what, async {
             let answer = self.send(call).await?;
             let body = answer.into_body().collect().await;
             let body =

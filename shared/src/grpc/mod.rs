@@ -5,4 +5,5 @@ mod health;
 mod lister;
 mod router;
 
+pub(crate) use lister::ListedKinds;
 pub(crate) use router::Router;

@@ -14,7 +14,7 @@ use super::lister::{ListedKinds, Lister};
 use crate::generated::{generated, health, plugin};
 use crate::kind::{Kind, KindService, not_registered};
 use crate::plugin::Plugin;
-use crate::process::{Calls, HostArgs, StopHandle};
+use crate::process::{Calls, StopHandle};
 
 /// The services of a plugin.
 pub(crate) struct Router {
@@ -25,13 +25,13 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(plugin: Plugin, args: &HostArgs, calls: &Calls, stop: StopHandle) -> Self {
+    pub(crate) fn new(plugin: Plugin, kinds: ListedKinds, calls: &Calls, stop: StopHandle) -> Self {
         let lister = Lister {
             command: std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned(),
             plugins: plugin.names().map(|(kind, name)| (kind, name.to_string())).collect(),
-            kinds: ListedKinds::new(args, plugin.lists_volume_snapshotter_v2()),
+            kinds,
         };
-        let kinds = plugin.into_services().map(|(kind, mut service)| {
+        let services = plugin.into_services().map(|(kind, mut service)| {
             service.count_in(calls);
             (kind, Arc::from(service))
         });
@@ -39,7 +39,7 @@ impl Router {
             go_plugin: Arc::new(GoPlugin { stop: stop.clone() }),
             health: Arc::new(Health { stop }),
             lister: Arc::new(lister),
-            kinds: kinds.collect(),
+            kinds: services.collect(),
         }
     }
 

@@ -3,6 +3,9 @@
 //! An object is opened only along the paths that are edited; all else stays raw text. So a field that this build
 //! does not know, the order of keys, and the form of a number (`1.0`, `1e3`, an integer beyond 64 bits) survive.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -99,10 +102,16 @@ fn open(text: &[u8]) -> Result<Vec<(String, Node)>, serde_json::Error> {
 
         fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
             let mut fields: Vec<(String, Node)> = Vec::new();
+            let mut places: HashMap<String, usize> = HashMap::new();
             while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                // Go keeps the last of two fields with one name; so does this.
-                fields.retain(|(earlier, _)| *earlier != name);
-                fields.push((name, Node::Raw(value)));
+                match places.entry(name) {
+                    // Go keeps the last of two fields with one name; so does this.
+                    Entry::Occupied(place) => fields[*place.get()].1 = Node::Raw(value),
+                    Entry::Vacant(place) => {
+                        fields.push((place.key().clone(), Node::Raw(value)));
+                        place.insert(fields.len() - 1);
+                    }
+                }
             }
             Ok(Fields(fields))
         }
@@ -227,6 +236,12 @@ mod tests {
         assert_eq!(error.to_string(), r#"spec.a: "spec" is no object, so nothing can be set below it"#);
         assert!(!document.remove(&["spec", "a"]));
         assert_eq!(document.into_bytes(), br#"{"spec":"text"}"#);
+    }
+
+    #[test]
+    fn the_last_of_two_fields_with_one_name_holds() {
+        let text = edited(r#"{"a":1,"b":2,"a":3}"#, |document| document.set(&["c"], 4).unwrap());
+        assert_eq!(text, r#"{"a":3,"b":2,"c":4}"#);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a plugin says to a person who starts it: it is no program to run, but it can tell what it is.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -7,9 +8,9 @@ use crate::plugin::Plugin;
 
 /// Answers `--version`, `--help` and `--list`; anything else is told on stderr that only Velero starts plugins.
 #[allow(clippy::print_stdout, reason = "no host is listening")]
-pub(crate) fn answer(plugin: &Plugin, arguments: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn answer(plugin: &Plugin, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let text = match arguments.into_iter().next().as_deref() {
+    let text = match arguments.into_iter().next().as_deref().and_then(OsStr::to_str) {
         Some("--version" | "-V") => plugin.version_line(),
         Some("--list") => plugin.listing(),
         Some("--help" | "-h") => help(plugin),

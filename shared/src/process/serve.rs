@@ -17,16 +17,20 @@ use super::handshake::{self, Stdout};
 use super::socket::Socket;
 use super::stop::{ProcessWatch, Stop, StopHandle};
 use super::{Calls, HostArgs, by_hand, stderr};
-use crate::grpc::Router;
+use crate::grpc::{ListedKinds, Router};
 use crate::log::HclogLayer;
 use crate::plugin::Plugin;
+
+/// What the host may send on one connection before it is read, in bytes. Calls share it: with hyper's own megabyte, one
+/// upload that its action does not read would keep the request to end from coming through.
+const CONNECTION_WINDOW: u32 = 1 << 30;
 
 /// Serves `plugin` until the host or a signal ends it.
 ///
 /// Before the handshake there is nothing but what it needs: Velero starts a plugin thousands of times a day.
 pub(crate) fn run(plugin: Plugin) -> ExitCode {
     if !handshake::started_by_host() {
-        return by_hand::answer(&plugin, std::env::args().skip(1));
+        return by_hand::answer(&plugin, std::env::args_os().skip(1));
     }
     match start(plugin) {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,8 +47,10 @@ fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(error) = plugin.take_errors() {
         return Err(error.into());
     }
-    let stdout = Stdout::take()?;
     let args = HostArgs::from_env();
+    let kinds = ListedKinds::new(&args, plugin.lists_volume_snapshotter_v2());
+    let kinds = kinds.restricted(plugin.names().map(|(kind, _)| kind))?;
+    let stdout = Stdout::take()?;
     let layer = HclogLayer::new(args.log_level(), plugin.log_targets(), stderr::for_log()?);
     // Fails only where a subscriber is set already; then that one logs.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
@@ -60,18 +66,23 @@ fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     stderr::close()?;
     stdout.announce(socket.path())?;
 
-    runtime.block_on(serve(plugin, &args, &socket, watch))?;
+    runtime.block_on(serve(plugin, kinds, &socket, watch))?;
     // A call that blocks its thread must not keep the process.
     runtime.shutdown_background();
     Ok(())
 }
 
-async fn serve(plugin: Plugin, args: &HostArgs, socket: &Socket, watch: ProcessWatch) -> std::io::Result<()> {
+async fn serve(
+    plugin: Plugin,
+    kinds: ListedKinds,
+    socket: &Socket,
+    watch: ProcessWatch,
+) -> std::io::Result<()> {
     tracing::debug!(version = plugin.version_line().trim_end(), "plugin started");
     let calls = Calls::default();
     let stop = StopHandle::default();
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
-    let router = Arc::new(Router::new(plugin, args, &calls, stop.clone()));
+    let router = Arc::new(Router::new(plugin, kinds, &calls, stop.clone()));
     let stopped = stop.stopped();
     tokio::spawn(watch.run(stop.clone()));
 
@@ -119,6 +130,7 @@ where
         async move { Ok::<_, Infallible>(router.route(request).await) }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection, stopped);
     let ended = tokio::select! {
