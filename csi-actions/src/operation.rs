@@ -1,4 +1,4 @@
-//! The id of a snapshot's operation: all that a later process needs to find the snapshot again.
+//! The id of an operation: all that a later process needs to find its object again.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,11 +12,11 @@ const NO_NAMESPACE: &str = "_";
 pub enum Subject {
     /// The content of this name.
     Content(String),
-    /// The snapshot of this namespace and name, as Velero's own action writes it.
-    Snapshot(String, String),
+    /// The object of this namespace and name: a snapshot, as Velero's own action writes it, or a restored claim.
+    Object(String, String),
 }
 
-/// `_/<content>/<RFC 3339 time>` or `<namespace>/<snapshot>/<RFC 3339 time>`.
+/// `_/<content>/<RFC 3339 time>` or `<namespace>/<name>/<RFC 3339 time>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     /// What it waits for.
@@ -28,11 +28,13 @@ pub struct Operation {
 impl Operation {
     /// Waiting for the content `name` from `now` on, in whole seconds.
     pub fn on_content(name: &str, now: SystemTime) -> Self {
-        let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Self {
-            subject: Subject::Content(name.to_owned()),
-            started: UNIX_EPOCH + Duration::from_secs(seconds),
-        }
+        Self { subject: Subject::Content(name.to_owned()), started: whole_seconds(now) }
+    }
+
+    /// Waiting for the object `namespace`/`name` from `now` on, in whole seconds.
+    pub fn on_object(namespace: &str, name: &str, now: SystemTime) -> Self {
+        let subject = Subject::Object(namespace.to_owned(), name.to_owned());
+        Self { subject, started: whole_seconds(now) }
     }
 
     /// Reads an id.
@@ -50,7 +52,7 @@ impl Operation {
         let started = crate::object::time(started).ok_or_else(refused)?;
         let subject = match namespace {
             NO_NAMESPACE => Subject::Content(name.to_owned()),
-            namespace => Subject::Snapshot(namespace.to_owned(), name.to_owned()),
+            namespace => Subject::Object(namespace.to_owned(), name.to_owned()),
         };
         Ok(Self { subject, started })
     }
@@ -60,10 +62,14 @@ impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (namespace, name) = match &self.subject {
             Subject::Content(name) => (NO_NAMESPACE, name),
-            Subject::Snapshot(namespace, name) => (namespace.as_str(), name),
+            Subject::Object(namespace, name) => (namespace.as_str(), name),
         };
         write!(f, "{namespace}/{name}/{}", rfc3339(self.started))
     }
+}
+
+fn whole_seconds(time: SystemTime) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
 /// A time as Kubernetes writes it: UTC, whole seconds.
@@ -91,7 +97,7 @@ mod tests {
     fn an_id_of_velero_itself_is_understood() {
         let id = OperationId::new("a/b/2026-01-01T01:00:00+01:00").unwrap();
         let operation = Operation::parse(&id).unwrap();
-        assert_eq!(operation.subject, Subject::Snapshot("a".to_owned(), "b".to_owned()));
+        assert_eq!(operation.subject, Subject::Object("a".to_owned(), "b".to_owned()));
         assert_eq!(rfc3339(operation.started), "2026-01-01T00:00:00Z");
     }
 
@@ -100,6 +106,9 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_millis(1_767_225_600_750);
         let operation = Operation::on_content("snapcontent-1", now);
         assert_eq!(operation.to_string(), "_/snapcontent-1/2026-01-01T00:00:00Z");
+        assert_eq!(Operation::parse(&OperationId::new(operation.to_string()).unwrap()), Ok(operation));
+        let operation = Operation::on_object("a", "data", now);
+        assert_eq!(operation.to_string(), "a/data/2026-01-01T00:00:00Z");
         assert_eq!(Operation::parse(&OperationId::new(operation.to_string()).unwrap()), Ok(operation));
     }
 }

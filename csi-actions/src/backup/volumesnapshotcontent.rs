@@ -60,7 +60,7 @@ impl ContentBackup {
     async fn look(&self, subject: &Subject, backup: &Backup) -> Result<Seen, String> {
         let content = match subject {
             Subject::Content(content) => content.clone(),
-            Subject::Snapshot(namespace, snapshot) => {
+            Subject::Object(namespace, snapshot) => {
                 let what = format!("VolumeSnapshot {namespace}/{snapshot}");
                 let Some(found) = self.snapshot(namespace, snapshot, backup).await? else {
                     return Ok(Seen::Gone(what));
@@ -177,7 +177,7 @@ impl BackupItemActionV2 for ContentBackup {
                     .filter(|object| ownership::is_of_backup(object, &backup))
                     .and_then(|object| Doomed::by_content(&object))
             }
-            Subject::Snapshot(namespace, snapshot) => {
+            Subject::Object(namespace, snapshot) => {
                 let found = cluster.find(SNAPSHOTS, namespace, snapshot).await?;
                 found
                     .filter(|object| ownership::is_of_backup(object, &backup))

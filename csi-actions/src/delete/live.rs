@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use velero_plugin::Backup;
 
 use super::target::Target;
-use crate::object::{Content, is_deleting};
+use crate::object::{Content, annotation, is_deleting, text};
 use crate::{keys, ownership};
 
 /// What a live content is to the deletion.
@@ -30,47 +30,64 @@ pub(super) fn roles<'a>(
     archived: &Value,
     backup: &Backup,
 ) -> Vec<(Role, &'a Value)> {
-    let pointing = contents.iter().filter(|content| target.is_pointed_at_by(content));
-    pointing.map(|content| (role(content, target, archived, backup), content)).collect()
+    contents.iter().filter_map(|content| Some((role(content, target, archived, backup)?, content))).collect()
 }
 
-fn role(content: &Value, target: &Target, archived: &Value, backup: &Backup) -> Role {
+/// What `content` is to the deletion; `None` where it does not point at `target`.
+pub(super) fn role(content: &Value, target: &Target, archived: &Value, backup: &Backup) -> Option<Role> {
+    if !target.is_pointed_at_by(content) {
+        return None;
+    }
     if crate::object::name(content) == target.temporary_name() {
-        return Role::Temporary;
+        return Some(Role::Temporary);
     }
     if ownership::is_restored(content) {
-        return if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign };
+        return Some(if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign });
     }
-    match ownership::is_left_by(content, archived, backup) {
+    Some(match ownership::is_left_by(content, archived, backup) {
         true if is_deleting(content) => Role::Going,
         true => Role::LeftOver,
         false => Role::Foreign,
+    })
+}
+
+/// Whether `snapshot`, which has the name that `content` refers to, is bound to it, or names it and is about to be.
+pub(super) fn belong_together(content: &Value, snapshot: &Value) -> bool {
+    match Content(content).bound_uid() {
+        Some(bound) => crate::object::uid(snapshot) == Some(bound),
+        None => {
+            let named = text(snapshot, &["spec", "source", "volumeSnapshotContentName"]);
+            named == Some(crate::object::name(content))
+        }
     }
 }
 
-/// Namespace, name and UID of the snapshot that `content` is bound to.
-pub(super) fn binding(content: &Value) -> Option<(&str, &str, &str)> {
-    let (namespace, name) = Content(content).snapshot()?;
-    Some((namespace, name, Content(content).bound_uid()?))
-}
-
-/// The patch after which deleting a left-over content deletes its snapshot.
+/// The patch after which deleting `content` deletes its snapshot; `None` where it is not needed. It holds for this state
+/// of the content only.
 ///
 /// A content that is bound to no snapshot has no finalizer, so it would be gone before the sidecar saw that it is to be
 /// deleted. One whose snapshot is gone (`snapshot_lives` is false) gets the mark by which the snapshot controller
 /// tells the sidecar so; without it the sidecar would wait for ever.
-pub(super) fn ready_to_go(content: &Value, snapshot_lives: bool) -> Value {
-    let mut patch = json!({"spec": {"deletionPolicy": "Delete"}});
+pub(super) fn ready_to_go(content: &Value, snapshot_lives: bool) -> Option<Value> {
+    let mut patch = json!({});
+    if Content(content).deletion_policy() != "Delete" {
+        patch["spec"]["deletionPolicy"] = "Delete".into();
+    }
     let mut finalizers =
         content.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
     if !finalizers.iter().any(|finalizer| finalizer == keys::CONTENT_FINALIZER) {
         finalizers.push(keys::CONTENT_FINALIZER.into());
         patch["metadata"]["finalizers"] = finalizers.into();
     }
-    if binding(content).is_some() && !snapshot_lives {
+    let is_told = annotation(content, keys::BEING_DELETED).is_some();
+    if Content(content).bound_uid().is_some() && !snapshot_lives && !is_told {
         patch["metadata"]["annotations"] = json!({keys::BEING_DELETED: "yes"});
     }
-    patch
+    let is_needed = patch.as_object().is_some_and(|fields| !fields.is_empty());
+    is_needed.then(|| {
+        patch["metadata"]["resourceVersion"] = text(content, &["metadata", "resourceVersion"]).into();
+        patch
+    })
 }
 
 #[cfg(test)]
@@ -123,20 +140,37 @@ mod tests {
 
     #[test]
     fn an_unbound_content_is_held_until_the_sidecar_has_seen_it() {
-        let unbound = json!({"metadata": {"finalizers": ["a/b"]}, "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s"}}});
-        let patch = ready_to_go(&unbound, false);
-        assert_eq!(patch["metadata"], json!({"finalizers": ["a/b", keys::CONTENT_FINALIZER]}));
+        let unbound = json!({"metadata": {"resourceVersion": "7", "finalizers": ["a/b"]},
+            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s"}}});
+        let patch = ready_to_go(&unbound, false).unwrap();
+        let finalizers = json!(["a/b", keys::CONTENT_FINALIZER]);
+        assert_eq!(patch["metadata"], json!({"finalizers": finalizers, "resourceVersion": "7"}));
         assert_eq!(patch["spec"]["deletionPolicy"], "Delete");
     }
 
     #[test]
     fn a_bound_content_keeps_its_finalizers_and_is_marked_only_where_its_snapshot_is_gone() {
-        let bound = json!({"metadata": {"finalizers": [keys::CONTENT_FINALIZER]},
-            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": "u"}}});
-        assert_eq!(ready_to_go(&bound, true)["metadata"], Value::Null);
-        assert_eq!(
-            ready_to_go(&bound, false)["metadata"],
-            json!({"annotations": {keys::BEING_DELETED: "yes"}})
-        );
+        let bound = json!({"metadata": {"resourceVersion": "7", "finalizers": [keys::CONTENT_FINALIZER]},
+            "spec": {"deletionPolicy": "Delete", "volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": "u"}}});
+        assert_eq!(ready_to_go(&bound, true), None);
+        let marked = json!({"annotations": {keys::BEING_DELETED: "yes"}, "resourceVersion": "7"});
+        assert_eq!(ready_to_go(&bound, false).unwrap(), json!({"metadata": marked}));
+    }
+
+    #[test]
+    fn a_content_and_a_snapshot_belong_together_by_uid_or_before_they_are_bound_by_name() {
+        let content = |uid: Value| json!({"metadata": {"name": "c"},
+            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": uid}}});
+        let snapshot = |uid: &str, of: &str| json!({"metadata": {"namespace": "n", "name": "s", "uid": uid},
+            "spec": {"source": {"volumeSnapshotContentName": of}}});
+        let table = [
+            (content("u1".into()), snapshot("u1", "x"), true),
+            (content("u1".into()), snapshot("u2", "c"), false),
+            (content(Value::Null), snapshot("u2", "c"), true),
+            (content(Value::Null), snapshot("u2", "d"), false),
+        ];
+        for (content, snapshot, together) in table {
+            assert_eq!(belong_together(&content, &snapshot), together, "{content} {snapshot}");
+        }
     }
 }

@@ -54,6 +54,23 @@ impl Target {
         names::temporary_content(&self.driver, &self.handle)
     }
 
+    /// Whether a content that has the temporary one's name can serve as it; the error says what it is instead.
+    pub(super) fn can_go_through(&self, content: &Value) -> Result<(), &'static str> {
+        let view = Content(content);
+        let source = object::text(content, &["spec", "source", "snapshotHandle"]);
+        if view.driver() != self.driver || source != Some(&self.handle) {
+            return Err("it is of another driver or snapshot");
+        }
+        // The handle in the status is the one that the sidecar deletes.
+        if view.reported_handle().is_some_and(|reported| reported != self.handle) {
+            return Err("its status has another handle");
+        }
+        if view.bound_uid().is_some() {
+            return Err("it is bound to a VolumeSnapshot");
+        }
+        Ok(())
+    }
+
     /// The temporary content. It is made from scratch, with the sidecar's own finalizer: without it the object would be
     /// gone before the sidecar saw that it is to be deleted, and the snapshot would stay.
     pub(super) fn temporary_content(&self, backup: &Backup) -> Value {
@@ -161,6 +178,24 @@ mod tests {
                 &json!({"spec": {"driver": "d.csi"}, "status": {"snapshotHandle": "snap-2"}})
             )
         );
+    }
+
+    #[test]
+    fn a_content_of_the_temporary_name_serves_only_if_it_leads_to_this_very_snapshot() {
+        let target = Target::of(&archived()).unwrap();
+        let made = target.temporary_content(&backup());
+        assert_eq!(target.can_go_through(&made), Ok(()));
+        let changed = |pointer: &str, value: &str| {
+            let mut content = made.clone();
+            content["status"] = json!({"snapshotHandle": "snap-1"});
+            content["spec"]["volumeSnapshotRef"]["uid"] = Value::Null;
+            *content.pointer_mut(pointer).unwrap() = value.into();
+            target.can_go_through(&content)
+        };
+        assert!(changed("/spec/driver", "e.csi").unwrap_err().contains("another driver"));
+        assert!(changed("/spec/source/snapshotHandle", "snap-2").unwrap_err().contains("snapshot"));
+        assert!(changed("/status/snapshotHandle", "snap-2").unwrap_err().contains("status"));
+        assert!(changed("/spec/volumeSnapshotRef/uid", "u").unwrap_err().contains("bound"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod volumesnapshot;
 pub mod volumesnapshotclass;
 pub mod volumesnapshotcontent;
 
+mod binding;
 mod claim;
 mod class;
 mod classes;

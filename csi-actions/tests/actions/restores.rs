@@ -415,10 +415,30 @@ async fn i50_a_retained_volume_stays_out_and_the_claim_has_the_data_of_the_backu
         let (parts, volume) = lost_but_retained(&bed).await;
         let archive = parts.archive().with(VOLUMES, &volume);
         let spec = if number == 1 { json!({}) } else { json!({"includedNamespaces": ["app"]}) };
-        clean(&Restoring::new(&bed, archive, restore("r1", spec)).run().await);
+        let restoring = Restoring::new(&bed, archive, restore("r1", spec)).run().await;
+        clean(&restoring);
         let claim = has_its_data(&bed, &parts, "app").await;
+        let [end] = restoring.finished().await.try_into().unwrap();
+        assert_eq!(end.failure(), None);
+        let volume_now = bed.get(VOLUMES, "", claim["spec"]["volumeName"].as_str().unwrap()).unwrap();
+        assert_eq!(volume_now["spec"]["persistentVolumeReclaimPolicy"], "Retain", "as the old one");
         assert_ne!(claim["spec"]["volumeName"], parts.claim["spec"]["volumeName"]);
         assert_eq!(bed.get(VOLUMES, "", name(&volume)), None);
+    }
+}
+
+#[tokio::test]
+async fn i50_keeping_the_new_volume_rides_out_api_trouble_and_fails_where_it_is_not_allowed() {
+    for (code, fails) in [(503, false), (403, true)] {
+        let bed = Bed::new().await;
+        let (parts, volume) = lost_but_retained(&bed).await;
+        let archive = parts.archive().with(VOLUMES, &volume);
+        let restoring = Restoring::new(&bed, archive, restore("r1", json!({}))).run().await;
+        clean(&restoring);
+        bed.order([Rule::on("patch").resource(VOLUMES).times(2).fail(code)]);
+        let [end] = restoring.finished().await.try_into().unwrap();
+        assert_eq!(end.failure().is_some_and(|why| why.contains("by hand")), fails, "{end:?}");
+        assert!(bed.hits() > 0);
     }
 }
 

@@ -14,7 +14,7 @@ use csi_actions::restore::volumesnapshotcontent::ContentRestore;
 use csi_actions::settings::Mode;
 use serde_json::{Value, json};
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
-use velero_plugin::{ResourceIdentifier, Restore};
+use velero_plugin::{OperationId, Progress, ResourceIdentifier, Restore};
 
 use crate::bed::{Bed, CLAIMS, CONTENTS, SAFE, SNAPSHOTS, item, name};
 
@@ -60,6 +60,7 @@ pub(crate) struct Restoring<'a> {
     pub(crate) warnings: Vec<String>,
     /// How often a wait was answered with "no".
     pub(crate) not_ready: usize,
+    operations: Vec<(&'static str, OperationId)>,
 }
 
 impl<'a> Restoring<'a> {
@@ -93,6 +94,7 @@ impl<'a> Restoring<'a> {
             errors: Vec::new(),
             warnings: Vec::new(),
             not_ready: 0,
+            operations: Vec::new(),
         }
     }
 
@@ -112,6 +114,25 @@ impl<'a> Restoring<'a> {
             }
         }
         self
+    }
+
+    /// Polls the operations until each has ended; what they came to.
+    pub(crate) async fn finished(&self) -> Vec<Progress> {
+        let mut ends = Vec::new();
+        for (resource, id) in &self.operations {
+            let polled = tokio::time::timeout(SAFE, async {
+                loop {
+                    let restore = Restore::from(self.restore.clone());
+                    let progress = self.actions[resource].progress(id.clone(), restore).await.unwrap();
+                    if !progress.is_running() {
+                        return progress;
+                    }
+                    tokio::time::sleep(POLL).await;
+                }
+            });
+            ends.push(polled.await.unwrap());
+        }
+        ends
     }
 
     /// Restores one item; whether it exists afterwards.
@@ -138,6 +159,9 @@ impl<'a> Restoring<'a> {
         if resource == VOLUMES && object["spec"]["persistentVolumeReclaimPolicy"] != "Retain" {
             return false;
         }
+        if resource == CLAIMS {
+            self.volume_of(&object).await;
+        }
         let archived_name = name(&object).to_owned();
         let came = stripped(&object);
         let action = Arc::clone(&self.actions[resource]);
@@ -150,6 +174,10 @@ impl<'a> Restoring<'a> {
                 return false;
             }
         };
+        // Also of an item that is left out.
+        if let Some(id) = outcome.operation() {
+            self.operations.push((resource, id.clone()));
+        }
         if outcome.changes().is_skipped() {
             return false;
         }
@@ -162,6 +190,16 @@ impl<'a> Restoring<'a> {
             reserve(&mut restored, &self.restore);
         }
         self.create(resource, restored, target, &archived_name)
+    }
+
+    /// Velero's own action, which runs before ours, brings the claim's volume as an additional item.
+    async fn volume_of(&mut self, claim: &Value) {
+        let Some(volume) = claim["spec"]["volumeName"].as_str() else { return };
+        let id = ResourceIdentifier::new("", VOLUMES, "", volume).unwrap();
+        let found = self.archive.find(&id).map(|(_, object)| object.clone());
+        if let Some(object) = found {
+            Box::pin(self.item(VOLUMES, object)).await;
+        }
     }
 
     async fn additional(&mut self, outcome: &Outcome) -> Vec<ResourceIdentifier> {
