@@ -28,6 +28,8 @@ use resource::Resource;
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// For a list, which may be of many thousand objects.
 const LIST_LIMIT: Duration = Duration::from_secs(45);
+/// For the last attempt of a patient request, however little of the patience is left.
+const LEAST_LIMIT: Duration = Duration::from_secs(1);
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
@@ -105,6 +107,7 @@ impl Cluster {
             body: Vec::new(),
             what: format!("list {}", resource.plural),
             limit: LIST_LIMIT,
+            is_conditional: false,
         };
         let mut list = self.call(&call).await?;
         match list.get_mut("items").map(Value::take) {
@@ -133,15 +136,17 @@ impl Cluster {
             body: object.to_string().into_bytes(),
             what,
             limit: REQUEST_LIMIT,
+            is_conditional: false,
         };
         self.call(&call).await
     }
 
-    /// Merges `patch` into an object; the result is the whole object.
+    /// Merges `patch` into an object; the result is the whole object. With a `metadata.resourceVersion` in it the patch
+    /// holds for that state of the object only; lists, such as the finalizers, are replaced as a whole.
     ///
     /// # Errors
     ///
-    /// Among others when it does not exist.
+    /// Among others when it does not exist; [`Reason::Conflict`] where the state that the patch names is past.
     pub async fn patch(
         &self,
         resource: Resource,
@@ -150,7 +155,7 @@ impl Cluster {
         patch: &Value,
     ) -> Result<Value, ApiError> {
         let mut call = Call::on(Method::PATCH, "patch", resource, namespace, name);
-        (call.content_type, call.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        call.carry(patch);
         self.call(&call).await
     }
 
@@ -168,7 +173,7 @@ impl Cluster {
     ) -> Result<Value, ApiError> {
         let mut call = Call::on(Method::PATCH, "patch the status of", resource, namespace, name);
         call.path.push_str("/status");
-        (call.content_type, call.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        call.carry(patch);
         self.call(&call).await
     }
 
@@ -184,8 +189,29 @@ impl Cluster {
         name: &str,
         uid: &str,
     ) -> Result<(), ApiError> {
+        self.delete_if(resource, namespace, name, &json!({"uid": uid})).await
+    }
+
+    /// Deletes `object` if it is still in this very state; one that is gone already is fine.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Conflict`] where it was changed, or another object has taken the name.
+    pub async fn delete_unchanged(&self, resource: Resource, object: &Value) -> Result<(), ApiError> {
+        let metadata = &object["metadata"];
+        let state = json!({"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]});
+        self.delete_if(resource, crate::object::namespace(object), crate::object::name(object), &state).await
+    }
+
+    async fn delete_if(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        preconditions: &Value,
+    ) -> Result<(), ApiError> {
         let mut call = Call::on(Method::DELETE, "delete", resource, namespace, name);
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
         call.body = options.to_string().into_bytes();
         absent_as_none(self.call(&call).await).map(|_| ())
     }
@@ -204,7 +230,8 @@ impl Cluster {
         let mut first = true;
         retry(backoff, |left| {
             // The first attempt has all its time, since a long list takes it; the others have what is left.
-            let limit = if std::mem::take(&mut first) { call.limit } else { call.limit.min(left) };
+            let limit =
+                if std::mem::take(&mut first) { call.limit } else { call.limit.min(left.max(LEAST_LIMIT)) };
             async move {
                 match self.attempt(call, limit).await {
                     Err(error) if error.may_pass() || call.conflict_may_pass(&error) => {
@@ -283,6 +310,8 @@ struct Call {
     /// The request as an error names it.
     what: String,
     limit: Duration,
+    /// Whether it is for one state of the object only.
+    is_conditional: bool,
 }
 
 impl Call {
@@ -294,13 +323,20 @@ impl Call {
             body: Vec::new(),
             what: format!("{verb} {}", resource.object(namespace, name)),
             limit: REQUEST_LIMIT,
+            is_conditional: false,
         }
     }
 
-    /// A merge patch names no version, so a conflict is between writers at that moment; that of a deletion is its
-    /// precondition.
+    /// Takes a merge patch as its body.
+    fn carry(&mut self, patch: &Value) {
+        (self.content_type, self.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        self.is_conditional = patch.pointer("/metadata/resourceVersion").is_some_and(Value::is_string);
+    }
+
+    /// A merge patch that names no version meets a conflict only between writers at that moment; that of a deletion is
+    /// its precondition.
     fn conflict_may_pass(&self, error: &ApiError) -> bool {
-        self.method == Method::PATCH && error.reason == Reason::Conflict
+        self.method == Method::PATCH && !self.is_conditional && error.reason == Reason::Conflict
     }
 }
 
