@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn an_error_from_before_the_deletion_is_no_refusal_of_it() {
-        let content = |message: &str, time: &str| json!({"status": {"error": {"message": message, "time": time}}});
+        let content =
+            |message: &str, time: &str| json!({"status": {"error": {"message": message, "time": time}}});
         let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z");
         let before = Content(&content("not found", early)).error();
         let table = [

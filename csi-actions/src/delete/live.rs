@@ -159,10 +159,14 @@ mod tests {
 
     #[test]
     fn a_content_and_a_snapshot_belong_together_by_uid_or_before_they_are_bound_by_name() {
-        let content = |uid: Value| json!({"metadata": {"name": "c"},
-            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": uid}}});
-        let snapshot = |uid: &str, of: &str| json!({"metadata": {"namespace": "n", "name": "s", "uid": uid},
-            "spec": {"source": {"volumeSnapshotContentName": of}}});
+        let content = |uid: Value| {
+            json!({"metadata": {"name": "c"},
+            "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": uid}}})
+        };
+        let snapshot = |uid: &str, of: &str| {
+            json!({"metadata": {"namespace": "n", "name": "s", "uid": uid},
+            "spec": {"source": {"volumeSnapshotContentName": of}}})
+        };
         let table = [
             (content("u1".into()), snapshot("u1", "x"), true),
             (content("u1".into()), snapshot("u2", "c"), false),

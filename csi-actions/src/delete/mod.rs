@@ -2,6 +2,11 @@
 
 pub mod volumesnapshotcontent;
 
+mod drivers;
 mod going;
 mod live;
+mod release;
 mod target;
+mod way;
+
+pub use drivers::Patience;

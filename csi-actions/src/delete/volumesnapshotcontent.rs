@@ -4,31 +4,37 @@
 //! if there is one; else a temporary one is made, with a name that follows from driver and handle, so that an attempt
 //! that is repeated, or runs at the same time, meets the first.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
-use tokio::time::Instant;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
 use velero_plugin::backup::DeleteItemAction;
 use velero_plugin::{Backup, Error, Item, ResourceSelector, Result};
 
+use super::drivers::{Drivers, Patience};
 use super::going::{self, End};
 use super::live::{self, Role};
+use super::release::release;
 use super::target::Target;
-use crate::cluster::resource::{CLASSES, CONTENTS, DRIVERS, NODES, SNAPSHOTS};
+use super::way::{self, Way};
+use crate::cluster::resource::CONTENTS;
 use crate::cluster::{ApiError, Cluster, Query, Reason};
-use crate::discard::nudge;
 use crate::environment::Environment;
-use crate::object::{Content, is_deleting, label, name, text, uid};
+use crate::object::name;
+use crate::ownership;
 use crate::readiness::rounded;
 use crate::settings::AbsentDriver;
-use crate::{keys, ownership};
 
 /// For how long one request is tried again: Velero never asks again.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For how long a list of the contents is good. Velero's own action makes contents between two of ours, and restores
+/// go on; what a list says is only where to look.
+const FRESH: Duration = Duration::from_secs(10);
+/// Between two looks at contents that others are changing.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a snapshot may still be in the storage. Velero logs the text and deletes the backup all the same, so it says
 /// all that a person needs to delete it by hand.
@@ -39,6 +45,10 @@ enum DeleteError {
          backup again"
     )]
     Api { target: String, error: ApiError, elapsed: String },
+    #[error(
+        "{target} is deleted, but a VolumeSnapshotContent that points at it is left: {error}; delete it by hand"
+    )]
+    Left { target: String, error: ApiError },
     #[error("{target} is still in the storage: driver after {elapsed} on content {content}: {message}")]
     Refused { target: String, content: String, message: String, elapsed: String },
     #[error(
@@ -51,211 +61,193 @@ enum DeleteError {
          delete the group there by its handle"
     )]
     Group { target: String, group: String },
+    #[error(
+        "{target} is still in the storage: VolumeSnapshotContent {content} has the name of the temporary content for its \
+         deletion, but {what}; delete that content by hand, then delete the backup again"
+    )]
+    Taken { target: String, content: String, what: &'static str },
+    #[error(
+        "{target} may still be in the storage: others have been changing its contents for {elapsed}; delete the backup \
+         again"
+    )]
+    Contended { target: String, elapsed: String },
 }
 
-/// The action on archived contents.
+/// The action on archived contents. A process, and so the action, lives as long as one deletion.
 #[derive(Debug)]
 pub struct ContentDelete {
     environment: Arc<Environment>,
     cluster: Cluster,
-    /// The contents in the cluster when the deletion began; a process lives as long as one deletion.
-    contents: OnceCell<Vec<Value>>,
-    /// Whether a driver is absent.
-    absent: Mutex<HashMap<String, bool>>,
+    patience: Patience,
+    /// The contents in the cluster, and when they were listed.
+    contents: Mutex<Option<(Instant, Arc<Vec<Value>>)>>,
+    drivers: Drivers,
+}
+
+/// What is to be deleted, and by what it is recognized.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    target: &'a Target,
+    archived: &'a Value,
+    backup: &'a Backup,
+}
+
+impl<'a> Order<'a> {
+    /// Those of `contents` that point at the snapshot.
+    fn roles(self, contents: &'a [Value]) -> Vec<(Role, &'a Value)> {
+        live::roles(contents, self.target, self.archived, self.backup)
+    }
+}
+
+/// Why one step failed.
+enum Trouble {
+    Api(ApiError),
+    Taken(&'static str),
+}
+
+impl From<ApiError> for Trouble {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+/// How an order ended.
+enum Done {
+    /// By the way of this content; where the driver has not finished, it says so.
+    End(End, String),
+    NoDriver(&'static str),
+    /// There was no way that stayed as it was.
+    Contended,
 }
 
 impl ContentDelete {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, cluster, contents: OnceCell::new(), absent: Mutex::default() }
+        Self {
+            environment,
+            cluster,
+            patience: Patience::default(),
+            contents: Mutex::default(),
+            drivers: Drivers::default(),
+        }
     }
 
-    async fn delete(&self, target: &Target, archived: &Value, backup: &Backup) -> Result<(), DeleteError> {
-        let started = Instant::now();
+    /// The action with another patience for its drivers.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    async fn delete(&self, order: Order<'_>) -> Result<(), DeleteError> {
+        let (started, target) = (Instant::now(), order.target);
         if let Some(group) = &target.group {
             return Err(DeleteError::Group { target: target.to_string(), group: group.clone() });
         }
-        let failed = |error: ApiError| DeleteError::Api {
-            target: target.to_string(),
-            error,
-            elapsed: rounded(started.elapsed()),
-        };
-        let list = || async { self.cluster.list(CONTENTS, &Query::default()).await };
-        let contents = match self.contents.get_or_try_init(list).await {
-            Ok(contents) => contents,
-            Err(error) if error.reason == Reason::NotServed => {
-                return self.unreachable(target, "there are no VolumeSnapshotContents");
+        let (text, elapsed) = (target.to_string(), || rounded(started.elapsed()));
+        let done = match self.carry_out(order, started).await {
+            Ok(done) => done,
+            Err(Trouble::Api(error)) => {
+                return Err(DeleteError::Api { target: text, error, elapsed: elapsed() });
             }
-            Err(error) => return Err(failed(error)),
-        };
-        let roles = live::roles(contents, target, archived, backup);
-        let content = match self.left_over(&roles, backup).await.map_err(failed)? {
-            Some(content) => content,
-            None if self.is_driver_absent(&target.driver).await.map_err(failed)? => {
-                return self.unreachable(target, "the driver is not installed");
+            Err(Trouble::Taken(what)) => {
+                return Err(DeleteError::Taken { target: text, content: target.temporary_name(), what });
             }
-            None => self.temporary(target, backup).await.map_err(failed)?,
         };
-        // The sidecar asks the driver only where the status has the handle. Never "ready" beside it: then the sidecar
-        // could take the object for finished, and miss that it is to be deleted.
-        if Content(&content).reported_handle().is_none() {
-            let handle = json!({"status": {"snapshotHandle": target.handle}});
-            match self.cluster.patch_status(CONTENTS, "", name(&content), &handle).await {
-                Err(error) if error.reason == Reason::NotFound => {}
-                done => done.map(|_| ()).map_err(failed)?,
-            }
+        if let Done::End(end, _) = &done {
+            self.drivers.note(&target.driver, *end == End::Gone);
         }
-        match going::delete(&self.cluster, &content).await.map_err(failed)? {
-            End::Gone => {
-                tracing::info!(
-                    bytes = target.size,
-                    "{target} is deleted, after {}",
-                    rounded(started.elapsed())
-                );
+        match done {
+            Done::End(End::Gone, _) => {
+                tracing::info!(bytes = target.size, "{target} is deleted, after {}", elapsed());
+                let released = self.release_others(order).await;
+                released.map_err(|error| DeleteError::Left { target: text, error })
             }
-            End::Refused(message) => {
-                let (content, elapsed) = (name(&content).to_owned(), rounded(started.elapsed()));
-                return Err(DeleteError::Refused { target: target.to_string(), content, message, elapsed });
+            Done::End(End::Refused(message), content) => {
+                Err(DeleteError::Refused { target: text, content, message, elapsed: elapsed() })
             }
-            End::Pending => {
+            Done::End(End::Pending, content) => {
                 tracing::warn!(
-                    "{target}: the driver has not finished its deletion within {}; it goes on with content {}",
-                    rounded(started.elapsed()),
-                    name(&content)
+                    "{target}: the driver has not finished its deletion within {}; it goes on with content {content}",
+                    elapsed()
                 );
-                return Ok(());
+                Ok(())
+            }
+            Done::NoDriver(missing) => self.unreachable(target, missing),
+            Done::End(End::Replaced, _) | Done::Contended => {
+                Err(DeleteError::Contended { target: text, elapsed: elapsed() })
             }
         }
-        for (_, content) in roles.iter().filter(|(role, _)| *role == Role::Going) {
-            nudge(&self.environment.cluster, content).await;
-        }
-        self.release_restored(&roles).await.map_err(failed)
     }
 
-    /// The content that the backup left in the cluster, ready to be deleted: with policy Delete, held by the sidecar's
-    /// finalizer, and bound to nothing that lives. `None` where there is none.
-    async fn left_over(&self, roles: &[(Role, &Value)], backup: &Backup) -> Result<Option<Value>, ApiError> {
-        for (_, listed) in roles.iter().filter(|(role, _)| *role == Role::LeftOver) {
-            // The list may be from a while ago, and the finalizers are written as a whole.
-            let found = self.cluster.find(CONTENTS, "", name(listed)).await?;
-            let Some(content) = found.filter(|found| uid(found) == uid(listed) && !is_deleting(found)) else {
-                continue;
-            };
-            let snapshot = self.snapshot_of(&content).await?;
-            if snapshot.as_ref().is_some_and(|snapshot| {
-                !ownership::has_name(snapshot, backup) || ownership::is_restored(snapshot)
-            }) {
-                // Someone works with that snapshot; the temporary content does not touch it.
-                continue;
-            }
-            let patch = live::ready_to_go(&content, snapshot.is_some());
-            let patched = match self.cluster.patch(CONTENTS, "", name(&content), &patch).await {
-                Err(error) if error.reason == Reason::NotFound => continue,
-                patched => patched?,
-            };
-            if let Some((namespace, snapshot, bound_uid)) = live::binding(&content) {
-                match self.cluster.delete(SNAPSHOTS, namespace, snapshot, bound_uid).await {
-                    Err(error) if error.reason == Reason::Conflict => {}
-                    done => done?,
-                }
-            }
-            return Ok(Some(patched));
-        }
-        Ok(None)
-    }
-
-    /// The snapshot that `content` is bound to, if it lives.
-    async fn snapshot_of(&self, content: &Value) -> Result<Option<Value>, ApiError> {
-        let Some((namespace, snapshot, bound_uid)) = live::binding(content) else { return Ok(None) };
-        let found = self.cluster.find(SNAPSHOTS, namespace, snapshot).await?;
-        Ok(found.filter(|found| uid(found) == Some(bound_uid)))
-    }
-
-    /// The temporary content: made, or that of an earlier attempt.
-    async fn temporary(&self, target: &Target, backup: &Backup) -> Result<Value, ApiError> {
-        let mut attempts = 3;
+    /// Deletes the snapshot by one content after the other, until one has surely led to the driver.
+    async fn carry_out(&self, order: Order<'_>, started: Instant) -> Result<Done, Trouble> {
+        let target = order.target;
+        let end = started + self.drivers.limit(&target.driver, self.patience);
         loop {
-            attempts -= 1;
-            match self.cluster.create(CONTENTS, "", &target.temporary_content(backup)).await {
-                Err(error) if error.reason == Reason::AlreadyExists => {
-                    // Where it has gone in between, this deletion still has to make sure by itself.
-                    match self.cluster.find(CONTENTS, "", &target.temporary_name()).await? {
-                        Some(existing) => return Ok(existing),
-                        None if attempts == 0 => return Err(error),
-                        None => {}
-                    }
+            let contents = match self.contents().await {
+                Err(error) if error.reason == Reason::NotServed => {
+                    return Ok(Done::NoDriver("there are no VolumeSnapshotContents"));
                 }
-                created => return created,
+                listed => listed?,
+            };
+            match self.way(order, &contents).await? {
+                None => return Ok(Done::NoDriver("the driver is not installed")),
+                Some(Way::Open(content)) => match going::delete(&self.cluster, &content, end).await? {
+                    End::Replaced => {}
+                    ended => return Ok(Done::End(ended, name(&content).to_owned())),
+                },
+                Some(Way::Going(content)) => match going::until_gone(&self.cluster, &content, end).await? {
+                    End::Gone | End::Replaced => {}
+                    ended => return Ok(Done::End(ended, name(&content).to_owned())),
+                },
+                Some(Way::Moved) => {}
+                Some(Way::Taken(what)) => return Err(Trouble::Taken(what)),
             }
+            if Instant::now() >= end {
+                return Ok(Done::Contended);
+            }
+            sleep(PAUSE).await;
         }
     }
 
-    /// After the snapshot is gone: a content that a restore made of it points at nothing. It goes, or, where its snapshot
-    /// lives, is told to go with it.
-    async fn release_restored(&self, roles: &[(Role, &Value)]) -> Result<(), ApiError> {
-        for (_, content) in roles.iter().filter(|(role, _)| *role == Role::Restored) {
-            let released = match self.snapshot_of(content).await? {
-                Some(_) => {
-                    let patch = json!({"spec": {"deletionPolicy": "Delete"}});
-                    self.cluster.patch(CONTENTS, "", name(content), &patch).await.map(|_| ())
-                }
-                None => {
-                    let patch = json!({"metadata": {"annotations": {keys::BEING_DELETED: "yes"}}});
-                    match self.cluster.patch(CONTENTS, "", name(content), &patch).await {
-                        Ok(_) => {
-                            let uid = uid(content).unwrap_or_default();
-                            self.cluster.delete(CONTENTS, "", name(content), uid).await
-                        }
-                        Err(error) => Err(error),
-                    }
-                }
-            };
-            match released {
-                Err(error) if matches!(error.reason, Reason::NotFound | Reason::Conflict) => {}
-                done => done?,
+    /// The content to go by: the one that the backup left, else a temporary one; `None` where no driver would see it.
+    async fn way(&self, order: Order<'_>, contents: &[Value]) -> Result<Option<Way>, ApiError> {
+        let Order { target, archived, backup } = order;
+        let left = way::left_over(&self.cluster, &order.roles(contents), target, archived, backup).await?;
+        if left.is_some() {
+            return Ok(left);
+        }
+        if self.drivers.is_absent(&self.cluster, &target.driver).await? {
+            return Ok(None);
+        }
+        way::temporary(&self.cluster, target, backup).await.map(Some)
+    }
+
+    /// After the snapshot is gone: what else points at it points at nothing.
+    async fn release_others(&self, order: Order<'_>) -> Result<(), ApiError> {
+        let Order { target, archived, backup } = order;
+        let contents = self.contents().await?;
+        for (role, listed) in order.roles(&contents) {
+            if matches!(role, Role::Restored | Role::LeftOver | Role::Going) {
+                release(&self.cluster, listed, target, archived, backup).await?;
             }
-            let restore = label(content, keys::RESTORE_NAME);
-            tracing::info!(
-                restore,
-                content = name(content),
-                "released the content that a restore made of the snapshot"
-            );
         }
         Ok(())
     }
 
-    /// Whether nothing in the cluster speaks for the driver: then a content would stay Terminating for ever. Asked once
-    /// per driver.
-    async fn is_driver_absent(&self, driver: &str) -> Result<bool, ApiError> {
-        let mut absent = self.absent.lock().await;
-        if let Some(known) = absent.get(driver) {
-            return Ok(*known);
+    /// The contents in the cluster, as they were a moment ago.
+    async fn contents(&self) -> Result<Arc<Vec<Value>>, ApiError> {
+        let mut listed = self.contents.lock().await;
+        if let Some((at, contents)) = &*listed
+            && at.elapsed() < FRESH
+        {
+            return Ok(contents.clone());
         }
-        let found = self.look_for_driver(driver).await?;
-        absent.insert(driver.to_owned(), !found);
-        Ok(!found)
-    }
-
-    async fn look_for_driver(&self, driver: &str) -> Result<bool, ApiError> {
-        // Who may not look must assume that it is there.
-        let allowed = |result: Result<bool, ApiError>| match result {
-            Err(error) if error.reason == Reason::Forbidden => Ok(true),
-            other => other,
-        };
-        if allowed(self.cluster.find(DRIVERS, "", driver).await.map(|found| found.is_some()))? {
-            return Ok(true);
-        }
-        let all = Query { cached: true, ..Query::default() };
-        let of_driver = |class: &Value| text(class, &["driver"]) == Some(driver);
-        if allowed(self.cluster.list(CLASSES, &all).await.map(|list| list.iter().any(of_driver)))? {
-            return Ok(true);
-        }
-        let on_node = |node: &Value| {
-            let drivers = node.pointer("/spec/drivers").and_then(Value::as_array);
-            drivers.is_some_and(|drivers| drivers.iter().any(|each| text(each, &["name"]) == Some(driver)))
-        };
-        allowed(self.cluster.list(NODES, &all).await.map(|list| list.iter().any(on_node)))
+        let contents = Arc::new(self.cluster.list(CONTENTS, &Query::default()).await?);
+        *listed = Some((Instant::now(), contents.clone()));
+        Ok(contents)
     }
 
     /// Nobody here can delete the snapshot. As an error, or only told: a server that keeps a backup whose deletion failed
@@ -290,7 +282,8 @@ impl DeleteItemAction for ContentDelete {
             );
             return Ok(());
         };
-        self.delete(&target, item.object(), &backup).await.map_err(|error| {
+        let order = Order { target: &target, archived: item.object(), backup: &backup };
+        self.delete(order).await.map_err(|error| {
             Error::from(error).context(format_args!("VolumeSnapshotContent {}", item.name()))
         })
     }

@@ -1,0 +1,125 @@
+//! The content through which a snapshot is deleted: found or made, and brought to where its deletion is that of the
+//! snapshot.
+
+use serde_json::{Value, json};
+use velero_plugin::Backup;
+
+use super::live::{self, Role};
+use super::target::Target;
+use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
+use crate::cluster::{ApiError, Cluster, Reason};
+use crate::object::{Content, is_deleting, name, text, uid};
+use crate::ownership;
+
+/// Where a content is on its way.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// It can be deleted.
+    Open(Value),
+    /// It is being deleted by another hand, perhaps before it had all that the sidecar needs: once it is gone, the
+    /// snapshot has to be deleted through another.
+    Going(Value),
+    /// It changed or went at this moment: look again.
+    Moved,
+    /// An object of the temporary content's name is something else; the text says what.
+    Taken(&'static str),
+}
+
+/// The content that the backup left in the cluster: with policy Delete, held by the sidecar's finalizer, and bound to
+/// nothing that lives. `None` where there is none; `listed` are the contents that point at the target.
+pub(super) async fn left_over(
+    cluster: &Cluster,
+    listed: &[(Role, &Value)],
+    target: &Target,
+    archived: &Value,
+    backup: &Backup,
+) -> Result<Option<Way>, ApiError> {
+    for (_, listed) in listed.iter().filter(|(role, _)| *role == Role::LeftOver) {
+        let found = cluster.find(CONTENTS, "", name(listed)).await?;
+        // The list is from a while ago.
+        let Some(content) = found.filter(|found| {
+            uid(found) == uid(listed) && live::role(found, target, archived, backup) == Some(Role::LeftOver)
+        }) else {
+            continue;
+        };
+        let snapshot = snapshot_of(cluster, &content).await?;
+        if snapshot.as_ref().is_some_and(|snapshot| {
+            !ownership::has_name(snapshot, backup) || ownership::is_restored(snapshot)
+        }) {
+            // Someone works with that snapshot; the temporary content does not touch it.
+            continue;
+        }
+        let way = armed(cluster, target, content, snapshot.is_some()).await?;
+        if let (Way::Open(_), Some(snapshot)) = (&way, snapshot) {
+            let (namespace, snapshot_uid) = (crate::object::namespace(&snapshot), uid(&snapshot));
+            match cluster
+                .delete(SNAPSHOTS, namespace, name(&snapshot), snapshot_uid.unwrap_or_default())
+                .await
+            {
+                // Another snapshot has the name, so this one is gone.
+                Err(error) if error.reason == Reason::Conflict => {}
+                done => done?,
+            }
+        }
+        return Ok(Some(way));
+    }
+    Ok(None)
+}
+
+/// The temporary content: made, or that of an earlier attempt or of another process.
+pub(super) async fn temporary(cluster: &Cluster, target: &Target, backup: &Backup) -> Result<Way, ApiError> {
+    let content = match cluster.create(CONTENTS, "", &target.temporary_content(backup)).await {
+        Err(error) if error.reason == Reason::AlreadyExists => {
+            match cluster.find(CONTENTS, "", &target.temporary_name()).await? {
+                Some(existing) => existing,
+                None => return Ok(Way::Moved),
+            }
+        }
+        created => created?,
+    };
+    if let Err(what) = target.can_go_through(&content) {
+        return Ok(Way::Taken(what));
+    }
+    if is_deleting(&content) {
+        return Ok(Way::Going(content));
+    }
+    armed(cluster, target, content, false).await
+}
+
+/// Gives `content` what makes its deletion that of the snapshot. Each write is to the very state that was judged: the
+/// finalizers are written as a whole, and the name may be another object's by now.
+async fn armed(
+    cluster: &Cluster,
+    target: &Target,
+    content: Value,
+    snapshot_lives: bool,
+) -> Result<Way, ApiError> {
+    let moved = |error: &ApiError| matches!(error.reason, Reason::NotFound | Reason::Conflict);
+    let content = match live::ready_to_go(&content, snapshot_lives) {
+        None => content,
+        Some(patch) => match cluster.patch(CONTENTS, "", name(&content), &patch).await {
+            Err(error) if moved(&error) => return Ok(Way::Moved),
+            patched => patched?,
+        },
+    };
+    if Content(&content).reported_handle().is_some() {
+        return Ok(Way::Open(content));
+    }
+    // The sidecar asks the driver only where the status has the handle. Never "ready" beside it: then the sidecar
+    // could take the object for finished, and miss that it is to be deleted.
+    let patch = json!({
+        "metadata": {"resourceVersion": text(&content, &["metadata", "resourceVersion"])},
+        "status": {"snapshotHandle": target.handle},
+    });
+    match cluster.patch_status(CONTENTS, "", name(&content), &patch).await {
+        Err(error) if moved(&error) => Ok(Way::Moved),
+        patched => Ok(Way::Open(patched?)),
+    }
+}
+
+/// The living snapshot that `content` is bound to, or is about to be bound to.
+pub(super) async fn snapshot_of(cluster: &Cluster, content: &Value) -> Result<Option<Value>, ApiError> {
+    let Some((namespace, snapshot)) = Content(content).snapshot() else { return Ok(None) };
+    let found = cluster.find(SNAPSHOTS, namespace, snapshot).await?;
+    Ok(found.filter(|found| live::belong_together(content, found)))
+}
