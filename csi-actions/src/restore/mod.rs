@@ -18,6 +18,7 @@ mod present;
 mod ready;
 mod stored;
 mod traces;
+mod waits;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Claims at restore: each is made from its snapshot, and not before a volume can be made from that.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
@@ -12,6 +12,7 @@ use super::content::ForSnapshot;
 use super::present::{self, Present};
 use super::ready::{Decision, decide};
 use super::stored::{StoredSnapshot, needed_size};
+use super::waits::{Awaited, Waits};
 use super::{PATIENCE, is_claim_there};
 use crate::claim_size::raised_request;
 use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
@@ -26,36 +27,14 @@ pub struct ClaimRestore {
     environment: Arc<Environment>,
     cluster: Cluster,
     classes: Classes,
-    /// What the claim waits for that Velero restores at this moment. It restores one after the other.
-    waiting: Mutex<Option<Waiting>>,
-    /// Why it still waits, as it was last told.
-    told: Mutex<String>,
-}
-
-/// A restored snapshot that a claim waits for. Velero tells us of what it restored itself only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Waiting {
-    /// It is there, in this namespace and under this name.
-    ForMade(String, String),
-    /// Velero was to restore it; its name in the archive.
-    ForArchived(String),
+    waits: Waits,
 }
 
 impl ClaimRestore {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self {
-            environment,
-            classes: Classes::of(cluster.clone()),
-            cluster,
-            waiting: Mutex::default(),
-            told: Mutex::default(),
-        }
-    }
-
-    fn waits_for(&self, waiting: Option<Waiting>) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+        Self { environment, classes: Classes::of(cluster.clone()), cluster, waits: Waits::default() }
     }
 
     async fn restored(&self, input: &RestoreInput) -> Result<Outcome> {
@@ -89,18 +68,17 @@ impl ClaimRestore {
             release(document, item.object())?;
             fill(document, &name, raised_request(item.object(), size))
         })?;
-        let (waiting, additional) = if present.is_made {
+        let (awaited, additional) = if present.is_made {
             tracing::info!("{claim}: made VolumeSnapshot {namespace}/{name}, which the restore left out");
-            (Waiting::ForMade(namespace.to_owned(), name), None)
+            (Awaited::Made(namespace.to_owned(), name), None)
         } else {
             let archived_snapshot =
                 ResourceIdentifier::new(SNAPSHOT_GROUP, SNAPSHOTS.plural, item.namespace(), archived)?;
-            (Waiting::ForArchived(archived.to_owned()), Some(archived_snapshot))
+            (Awaited::Archived(archived.to_owned()), Some(archived_snapshot))
         };
-        self.waits_for(Some(waiting));
-        Ok(Outcome::changed(changed)
-            .with_additional_items(additional)
-            .wait_for_additional_items(Some(self.environment.settings.restore_wait)))
+        let driver = present.content.as_ref().map(|content| Content(content).driver()).unwrap_or_default();
+        let limit = self.waits.begin(awaited, driver, self.environment.settings.restore_wait);
+        Ok(Outcome::changed(changed).with_additional_items(additional).wait_for_additional_items(Some(limit)))
     }
 
     /// Whatever is known by now to keep the claim Pending for ever: then it had better not be made, so that it can be
@@ -140,6 +118,39 @@ impl ClaimRestore {
         Ok(())
     }
 
+    async fn are_ready(&self, items: &[ResourceIdentifier], restore: &Restore) -> Result<bool> {
+        let snapshots: Vec<&ResourceIdentifier> =
+            items.iter().filter(|item| item.resource() == SNAPSHOTS.plural).collect();
+        if snapshots.is_empty() {
+            return self.is_awaited_ready().await;
+        }
+        for snapshot in snapshots {
+            let namespace = restore.target_namespace(snapshot.namespace());
+            let name = names::restored(restore.uid(), snapshot.name());
+            if !self.is_ready(namespace, &name).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// For a call that names no snapshot: Velero names only what it restored itself.
+    async fn is_awaited_ready(&self) -> Result<bool> {
+        match self.waits.awaited() {
+            Some(Awaited::Made(namespace, name)) => self.is_ready(&namespace, &name).await,
+            Some(Awaited::Archived(snapshot)) => Err(Error::new(format!(
+                "VolumeSnapshot {snapshot} was not restored, so the claim stays Pending: it is not in the archive, or the \
+                 restore's includedResources or excludedResources leave out volumesnapshots"
+            ))),
+            None => {
+                tracing::info!(
+                    "nothing tells which snapshot to wait for, so the claim is restored without a wait"
+                );
+                Ok(true)
+            }
+        }
+    }
+
     /// Whether a volume can be made from the restored snapshot.
     async fn is_ready(&self, namespace: &str, name: &str) -> Result<bool> {
         let what = format!("VolumeSnapshot {namespace}/{name}");
@@ -149,25 +160,15 @@ impl ClaimRestore {
                 Ok(true)
             }
             Ok(Decision::NotYet(why)) => {
-                self.tell(format!("{what}: {why}"));
+                self.waits.tell(format!("{what}: {why}"));
                 Ok(false)
             }
             Ok(Decision::Failed(reason)) => Err(Error::new(format!("{what}: {reason}"))),
             Err(error) if error.ends_a_wait() => Err(Error::from(error).context(what)),
             Err(error) => {
-                self.tell(format!("{what}: {error}"));
+                self.waits.tell(format!("{what}: {error}"));
                 Ok(false)
             }
-        }
-    }
-
-    /// Tells why the claim waits, once for each reason and not once a second: where the wait ends by its time-out, Velero
-    /// says only that it did.
-    fn tell(&self, why: String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != why {
-            tracing::info!("waiting: {why}");
-            *told = why;
         }
     }
 
@@ -188,7 +189,7 @@ impl RestoreItemActionV2 for ClaimRestore {
     }
 
     async fn execute(&self, input: RestoreInput) -> Result<Outcome> {
-        self.waits_for(None);
+        self.waits.next_claim();
         if self.environment.is_alongside() && !self.environment.server.release().await.names_by_restore() {
             return Ok(Outcome::unchanged());
         }
@@ -201,33 +202,11 @@ impl RestoreItemActionV2 for ClaimRestore {
         items: Vec<ResourceIdentifier>,
         restore: Restore,
     ) -> Result<bool> {
-        let snapshots: Vec<&ResourceIdentifier> =
-            items.iter().filter(|item| item.resource() == SNAPSHOTS.plural).collect();
-        for snapshot in &snapshots {
-            let namespace = restore.target_namespace(snapshot.namespace());
-            let name = names::restored(restore.uid(), snapshot.name());
-            if !self.is_ready(namespace, &name).await? {
-                return Ok(false);
-            }
+        let ready = self.are_ready(&items, &restore).await;
+        if !matches!(ready, Ok(false)) {
+            self.waits.end();
         }
-        if !snapshots.is_empty() {
-            return Ok(true);
-        }
-        // The call does not say whose items they are.
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match waiting {
-            Some(Waiting::ForMade(namespace, name)) => self.is_ready(&namespace, &name).await,
-            Some(Waiting::ForArchived(snapshot)) => Err(Error::new(format!(
-                "VolumeSnapshot {snapshot} was not restored, so the claim stays Pending: it is not in the archive, or the \
-                 restore's includedResources or excludedResources leave out volumesnapshots"
-            ))),
-            None => {
-                tracing::info!(
-                    "nothing tells which snapshot to wait for, so the claim is restored without a wait"
-                );
-                Ok(true)
-            }
-        }
+        ready
     }
 }
 
