@@ -61,6 +61,9 @@ pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";
 pub const CLAIM: &str = "csi-actions.velero-rs.io/claim";
 /// Annotation of ours on a restored content: the handle of the volume that the snapshot was taken of.
 pub const VOLUME_HANDLE: &str = "csi-actions.velero-rs.io/volume-handle";
+/// Annotation of ours on an archived claim: the name of the snapshot that the next four are of. They may be those of an
+/// earlier backup, on a claim that Velero's own actions restored and backed up again.
+pub const CLAIM_SNAPSHOT: &str = "csi-actions.velero-rs.io/snapshot-name";
 /// Annotation of ours on an archived claim: the driver of its snapshot. With the next two it can be restored from the claim
 /// alone.
 pub const CLAIM_DRIVER: &str = "csi-actions.velero-rs.io/snapshot-driver";

@@ -95,6 +95,7 @@ impl ClaimBackup {
         let size = content.restore_size().map(quantity::format);
         // What a restore needs to know where the snapshot's own objects are not in the archive, or are filtered out.
         let of_snapshot = [
+            (keys::CLAIM_SNAPSHOT, Some(snapshot)),
             (keys::CLAIM_DRIVER, Some(content.driver())),
             (keys::CLAIM_HANDLE, content.reported_handle()),
             (keys::CLAIM_CLASS, content.class()),

@@ -10,13 +10,14 @@ use crate::object::{annotation, label as label_of, text};
 
 /// Annotations that tie a claim to its volume, its node and its snapshot. On servers before 1.16 nothing else removes
 /// them, and a claim that counts as bound but names no volume is Lost.
-const TIES: [&str; 10] = [
+const TIES: [&str; 11] = [
     "pv.kubernetes.io/bind-completed",
     "pv.kubernetes.io/bound-by-controller",
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
     keys::VOLUME_SNAPSHOT_NAME,
+    keys::CLAIM_SNAPSHOT,
     keys::CLAIM_DRIVER,
     keys::CLAIM_HANDLE,
     keys::CLAIM_CLASS,

@@ -20,6 +20,9 @@ pub(super) struct StoredSnapshot {
 impl StoredSnapshot {
     /// As our backup wrote it on the claim.
     pub(super) fn of_claim(claim: &Value) -> Option<Self> {
+        if !tells_of_its_snapshot(claim) {
+            return None;
+        }
         Self::of_annotations(claim, keys::CLAIM_DRIVER, keys::CLAIM_HANDLE)
             .map(|stored| Self { class: annotation(claim, keys::CLAIM_CLASS).map(str::to_owned), ..stored })
     }
@@ -35,6 +38,13 @@ impl StoredSnapshot {
     }
 }
 
+/// Whether what our backup wrote on the claim is of the snapshot that the claim names. What an earlier backup wrote would
+/// be the data of another day.
+fn tells_of_its_snapshot(claim: &Value) -> bool {
+    let snapshot = annotation(claim, keys::CLAIM_SNAPSHOT);
+    snapshot.is_some() && snapshot == annotation(claim, keys::VOLUME_SNAPSHOT_NAME)
+}
+
 /// The least size in bytes of a volume for a claim that is made from a snapshot: the largest that the archived claim,
 /// the restored snapshot and its content tell.
 ///
@@ -43,7 +53,7 @@ impl StoredSnapshot {
 pub(super) fn needed_size(claim: &Value, snapshot: Option<&Value>, content: Option<&Value>) -> Option<u64> {
     let told = |object: Option<&Value>, key: &str| quantity::bytes(annotation(object?, key)?);
     let of_snapshot = [
-        told(Some(claim), keys::CLAIM_SIZE),
+        told(Some(claim).filter(|claim| tells_of_its_snapshot(claim)), keys::CLAIM_SIZE),
         told(snapshot, keys::RESTORE_SIZE),
         told(snapshot, keys::RESTORE_SIZE_BEFORE),
         content.and_then(|content| Content(content).restore_size()),
@@ -62,7 +72,8 @@ mod tests {
 
     #[test]
     fn i41_a_claim_of_ours_tells_all_and_one_of_velero_s_own_nothing() {
-        let ours = json!({"metadata": {"annotations": {
+        let mut ours = json!({"metadata": {"annotations": {
+            "velero.io/volume-snapshot-name": "s", "csi-actions.velero-rs.io/snapshot-name": "s",
             "csi-actions.velero-rs.io/snapshot-driver": "d.csi", "csi-actions.velero-rs.io/snapshot-handle": "h",
             "csi-actions.velero-rs.io/snapshot-class": "k"}}});
         let stored = StoredSnapshot::of_claim(&ours).unwrap();
@@ -72,6 +83,8 @@ mod tests {
         );
         let stock = json!({"metadata": {"annotations": {"velero.io/volume-snapshot-name": "s"}}});
         assert_eq!(StoredSnapshot::of_claim(&stock), None);
+        ours["metadata"]["annotations"]["velero.io/volume-snapshot-name"] = "of a later backup".into();
+        assert_eq!(StoredSnapshot::of_claim(&ours), None, "never the data of another day");
     }
 
     #[test]
@@ -90,7 +103,8 @@ mod tests {
     #[test]
     fn i45_c28_c29_the_size_is_the_largest_that_is_told_else_the_capacity_of_the_claim() {
         let claim = |size: &str| {
-            json!({"metadata": {"annotations": {"csi-actions.velero-rs.io/restore-size": size}},
+            json!({"metadata": {"annotations": {"csi-actions.velero-rs.io/restore-size": size,
+                    "velero.io/volume-snapshot-name": "s", "csi-actions.velero-rs.io/snapshot-name": "s"}},
                 "status": {"capacity": {"storage": "3Gi"}}})
         };
         let snapshot = |key: &str, size: &str| json!({"metadata": {"annotations": {(format!("velero.io/{key}")): size}}});
@@ -106,5 +120,9 @@ mod tests {
         assert_eq!(needed_size(&claim("0"), None, Some(&content(0))), Some(3 << 30));
         assert_eq!(needed_size(&claim("odd"), None, None), Some(3 << 30));
         assert_eq!(needed_size(&bare, None, None), None);
+        let mut stale = claim("9Gi");
+        stale["metadata"]["annotations"]["csi-actions.velero-rs.io/snapshot-name"] =
+            "of an earlier backup".into();
+        assert_eq!(needed_size(&stale, None, None), Some(3 << 30));
     }
 }
