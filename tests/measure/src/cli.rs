@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::programs::Build;
 use crate::run::Extent;
 use crate::subject::Given;
 
@@ -16,6 +17,15 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) run: Run,
+    /// Take our programs as they were last built, and build none.
+    #[arg(long, global = true)]
+    as_built: bool,
+}
+
+impl Cli {
+    pub(crate) fn build(&self) -> Build {
+        if self.as_built { Build::Before } else { Build::Now }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -36,8 +46,8 @@ pub(crate) struct Run {
     /// Starts of each program.
     #[arg(long, default_value_t = 100, value_parser = at_least_one)]
     starts: usize,
-    /// Calls of Execute of each action.
-    #[arg(long, default_value_t = 5000, value_parser = at_least_one)]
+    /// Calls of Execute of each action, in each of three passes.
+    #[arg(long, default_value_t = 2000, value_parser = at_least_one)]
     calls: usize,
     /// Operations in the round of polls.
     #[arg(long, default_value_t = 1000, value_parser = at_least_one)]

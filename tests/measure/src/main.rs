@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 
 use cli::{Cli, Command};
 use client::Client;
+use programs::Build;
 use subject::Subject;
 
 fn main() -> ExitCode {
@@ -33,8 +34,8 @@ fn main() -> ExitCode {
     let done = Runtime::new().context("cannot start the runtime").and_then(|runtime| {
         runtime.spawn(interrupt::watch());
         match &cli.command {
-            None => measure(&cli.run, &runtime),
-            Some(Command::Guard { record }) => guard::run(*record),
+            None => measure(&cli.run, cli.build(), &runtime),
+            Some(Command::Guard { record }) => guard::run(*record, cli.build()),
         }
     });
     done.unwrap_or_else(|error| {
@@ -43,9 +44,9 @@ fn main() -> ExitCode {
     })
 }
 
-fn measure(options: &cli::Run, runtime: &Runtime) -> Result<ExitCode> {
+fn measure(options: &cli::Run, build: Build, runtime: &Runtime) -> Result<ExitCode> {
     let (cache, screen) = (Cache::from_environment()?, Screen::new());
-    let mut subjects = programs::subjects(&cache, &screen)?;
+    let mut subjects = programs::subjects(&cache, &screen, build)?;
     subjects.extend(options.plugins.iter().cloned().map(Subject::from));
     let client = programs::velero_client(&cache, &screen)?.map(Client);
     let report = run::run(&subjects, &client, options.extent(), runtime.handle(), |what| {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use stock::build::Cache;
 use stock::build::cargo;
 use stock::build::go::{self, Module, Program};
@@ -55,6 +55,31 @@ pub(crate) fn velero_client(cache: &Cache, screen: &Screen) -> Result<Result<Pat
     Ok(Ok(go::build(cache, &CLIENT, screen)?.join("velero-client")))
 }
 
+/// Whether our programs are built anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// From the sources as they are now.
+    Now,
+    /// Not: what the last build made is measured, whatever became of the sources since.
+    Before,
+}
+
+/// One of our programs for `target` as it was last built, or what to do.
+pub(crate) fn as_built(name: &str, target: Target) -> Result<Result<PathBuf, String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cargo metadata is not understood")?;
+    let folder = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
+    let path = Path::new(folder).join(target.triple).join("dist").join(name);
+    Ok(if path.is_file() { Ok(path) } else { Err(format!("not built: cargo {}", target.alias)) })
+}
+
 /// Builds one of our programs for `target`.
 pub(crate) fn ours(name: &str, target: Target, screen: &Screen) -> Result<PathBuf> {
     let package = if name == CSI_ACTIONS { CSI_ACTIONS } else { "yardsticks" };
@@ -83,13 +108,14 @@ pub(crate) fn is_installed(tool: &str) -> bool {
 }
 
 /// Everything that a run measures without being told: ours by both targets, and the peers.
-pub(crate) fn subjects(cache: &Cache, screen: &Screen) -> Result<Vec<Subject>> {
+pub(crate) fn subjects(cache: &Cache, screen: &Screen, build: Build) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     for target in [MUSL, GNU] {
         let missing = missing(target).map(|command| format!("not built: {command}"));
-        let program = |name: &str| match &missing {
-            Some(reason) => Ok(Err(reason.clone())),
-            None => ours(name, target, screen).map(Ok),
+        let program = |name: &str| match (build, &missing) {
+            (Build::Before, _) => as_built(name, target),
+            (Build::Now, Some(reason)) => Ok(Err(reason.clone())),
+            (Build::Now, None) => ours(name, target, screen).map(Ok),
         };
         let named = |name: &str| format!("{name} ({})", target.label);
         let role = Role::Ours { floor: target.floor };

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use crate::client::{Client, Execute, Executed, Plugin};
 use crate::item;
 use crate::machine::Machine;
-use crate::report::{Figure, Missing, Program, Report};
+use crate::report::{Missing, Program, Report};
 use crate::round::Bed;
 use crate::size::Size;
 use crate::start;
@@ -27,6 +27,8 @@ pub(crate) struct Extent {
 
 /// Callers of Execute: the item blocks of one backup run beside each other since Velero 1.15.
 const CALLERS: [usize; 2] = [1, 8];
+/// Passes over all plugins; the best one of each counts.
+pub(crate) const PASSES: usize = 3;
 
 /// Measures the subjects; `client` is Velero's own, or why there is none. The embedded API runs on `runtime`.
 pub(crate) fn run(
@@ -102,11 +104,23 @@ fn through(
     let folder = tempfile::tempdir().context("cannot make a folder for the kubeconfig")?;
     let kubeconfig = folder.path().join("kubeconfig");
     bed.kubeconfig(&kubeconfig)?;
+    for pass in 1..=PASSES {
+        tell(&format!("calling Execute of each plugin, pass {pass} of {PASSES}"));
+        for (index, plugin) in &plugins {
+            let subject = &subjects[*index];
+            let now = execute(client, subject, plugin, extent.calls, &kubeconfig)?;
+            let figure = &mut programs[*index].execute;
+            *figure = match figure {
+                _ if now.is_empty() => Err(Missing::because("no backup action for pods")),
+                Ok(before) => Ok(best(std::mem::take(before), now)),
+                Err(_) => Ok(now),
+            };
+        }
+    }
     for (index, plugin) in &plugins {
         let subject = &subjects[*index];
-        tell(&format!("calling {}", subject.name));
-        programs[*index].execute = execute(client, subject, plugin, extent.calls, &kubeconfig)?;
         if let Some(polled) = subject.polled {
+            tell(&format!("polling {}", subject.name));
             programs[*index].round = Ok(bed.poll(client, plugin.clone(), polled, &kubeconfig)?);
         }
     }
@@ -119,7 +133,7 @@ fn execute(
     plugin: &Plugin<'_>,
     calls: usize,
     kubeconfig: &Path,
-) -> Result<Figure<Vec<Executed>>> {
+) -> Result<Vec<Executed>> {
     let backup = item::backup("InProgress");
     let mut all = Vec::new();
     for action in &subject.execute {
@@ -141,7 +155,15 @@ fn execute(
             all.extend(client.execute(&job, kubeconfig)?);
         }
     }
-    Ok(if all.is_empty() { Err(Missing::because("no backup action for pods")) } else { Ok(all) })
+    Ok(all)
+}
+
+/// Of two passes the one in which the machine disturbed less, for each series.
+fn best(before: Vec<Executed>, now: Vec<Executed>) -> Vec<Executed> {
+    let faster = |(before, now): (Executed, Executed)| {
+        if now.calls_per_second > before.calls_per_second { now } else { before }
+    };
+    before.into_iter().zip(now).map(faster).collect()
 }
 
 fn present(subject: &Subject) -> Option<(&Subject, &Path)> {
@@ -163,6 +185,22 @@ mod tests {
     fn subject(name: &str, package: &str, role: Role) -> Subject {
         let arguments = ["build", "--package", package, "--bin", name];
         Subject::new(name, role, cargo::binary(name, &arguments, &Screen::new()).map_err(|e| e.to_string()))
+    }
+
+    #[test]
+    fn the_better_pass_of_each_series_counts() {
+        let executed = |callers, calls_per_second| Executed {
+            action: "a".to_owned(),
+            callers,
+            calls: 1,
+            calls_per_second,
+            median: 1,
+            p99: 1,
+        };
+        let best =
+            best(vec![executed(1, 10.0), executed(8, 40.0)], vec![executed(1, 20.0), executed(8, 30.0)]);
+        let rates: Vec<_> = best.iter().map(|each| (each.callers, each.calls_per_second)).collect();
+        assert_eq!(rates, [(1, 20.0), (8, 40.0)]);
     }
 
     #[test]

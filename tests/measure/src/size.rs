@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::interrupt::Guarded;
+use crate::interrupt::{self, Guarded};
 
 /// Bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -20,7 +20,9 @@ pub(crate) struct Size {
 impl Size {
     pub(crate) fn of(program: &Path) -> Result<Self> {
         let file = program.metadata().with_context(|| format!("cannot look at {}", program.display()))?.len();
-        Ok(Self { file, compressed: compressed(program).ok() })
+        let compressed = compressed(program).ok();
+        interrupt::check()?;
+        Ok(Self { file, compressed })
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn series(subjects: &[(&Subject, &Path)], starts: usize) -> Result<Ve
         for (index, (subject, program)) in in_turn(subjects, round) {
             let mut started = Started::new(subject, program, folder.path())?;
             std::thread::sleep(SETTLING);
+            interrupt::check()?;
             memory[index].push(Memory::of(started.process.child().id())?);
         }
     }
@@ -108,6 +109,9 @@ impl Started {
         let handshake = began.elapsed();
         interrupt::check()?;
         if line.is_empty() {
+            // A signal to the whole process group reaches the program, too, and may do so first.
+            std::thread::sleep(SETTLING);
+            interrupt::check()?;
             bail!("{} ended without a handshake", subject.name);
         }
         ensure!(

@@ -6,14 +6,14 @@ mod callgrind;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Error, Result, ensure};
 use stock::screen::{self, Screen};
 
-use crate::programs::{self, CSI_ACTIONS, GNU, HELLO, MUSL};
+use crate::programs::{self, Build, CSI_ACTIONS, GNU, HELLO, MUSL};
 use budget::{Budget, Measured};
 
 /// Measures and compares; with `record` the budget becomes what was measured.
-pub(crate) fn run(record: bool) -> Result<ExitCode> {
+pub(crate) fn run(record: bool, build: Build) -> Result<ExitCode> {
     ensure!(
         programs::is_installed("valgrind"),
         "the guard counts instructions with valgrind, which is missing: apt-get install valgrind"
@@ -27,7 +27,10 @@ pub(crate) fn run(record: bool) -> Result<ExitCode> {
             continue;
         }
         for name in [HELLO, CSI_ACTIONS] {
-            let program = programs::ours(name, target, &screen)?;
+            let program = match build {
+                Build::Now => programs::ours(name, target, &screen)?,
+                Build::Before => programs::as_built(name, target)?.map_err(Error::msg)?,
+            };
             let measured = Measured {
                 instructions: callgrind::instructions_of_a_start(&program)?,
                 size: program.metadata()?.len(),
