@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use velero_plugin::backup::DeleteItemAction as _;
 
 /// A finished backup of the claims: their contents as archived. Nothing of it is in the cluster.
-async fn finished(bed: &Bed, backup: &Value, claims: &[&str]) -> Vec<Value> {
+pub(crate) async fn finished(bed: &Bed, backup: &Value, claims: &[&str]) -> Vec<Value> {
     let mut contents = Vec::new();
     for name in claims {
         let claim = bed.claim(name).await;
@@ -24,7 +24,7 @@ async fn finished(bed: &Bed, backup: &Value, claims: &[&str]) -> Vec<Value> {
     contents
 }
 
-async fn delete_well(bed: &Bed, contents: &[Value], backup: &Value) {
+pub(crate) async fn delete_well(bed: &Bed, contents: &[Value], backup: &Value) {
     for result in bed.delete(&contents.iter().collect::<Vec<_>>(), backup).await {
         result.unwrap();
     }

@@ -6,8 +6,11 @@ mod bed;
 mod restoring;
 
 mod claims;
+mod contended;
 mod deletions;
+mod drivers;
 mod polls;
 mod process;
+mod requests;
 mod restores;
 mod standalone;

@@ -1,0 +1,33 @@
+//! Requests to an API server that does not answer, or asks for more time than there is.
+
+use std::time::Duration;
+
+use crate::bed::{Bed, SAFE};
+use cluster::Rule;
+use csi_actions::cluster::resource::CONTENTS;
+use csi_actions::cluster::{ApiError, Reason};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How a patient request for a content ends, and how often it was sent.
+async fn asked(rule: Rule) -> (ApiError, usize) {
+    let bed = Bed::new().await;
+    bed.order([rule]);
+    bed.cluster.clear_requests();
+    let cluster = bed.environment().cluster.patient(PATIENCE);
+    let asked = tokio::time::timeout(SAFE, cluster.find(CONTENTS, "", "c"));
+    let error = asked.await.expect("it must end by itself").unwrap_err();
+    (error, bed.hits())
+}
+
+#[tokio::test]
+async fn an_api_server_that_never_answers_is_not_asked_again_once_the_patience_is_over() {
+    let (error, attempts) = asked(Rule::on("get").resource("volumesnapshotcontents").hang()).await;
+    assert_eq!((error.reason, attempts), (Reason::TimedOut, 1), "{error}");
+}
+
+#[tokio::test]
+async fn a_wait_that_the_api_server_asks_for_never_goes_beyond_the_patience() {
+    let (error, attempts) = asked(Rule::on("get").resource("volumesnapshotcontents").throttle(3600)).await;
+    assert_eq!((error.reason, attempts), (Reason::Busy, 1), "{error}");
+}
