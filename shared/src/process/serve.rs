@@ -15,7 +15,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::handshake::{self, Stdout};
 use super::socket::Socket;
-use super::stop::{ProcessWatch, Stop, StopHandle};
+use super::stop::{HeldSignals, ProcessWatch, Stop, StopHandle};
 use super::{Calls, HostArgs, by_hand, stderr};
 use crate::grpc::{ListedKinds, Router};
 use crate::log::HclogLayer;
@@ -57,15 +57,18 @@ fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     crate::panic::install_hook();
 
     let socket = Socket::bind()?;
+    // The host may act from the announcement on, and waits for nothing else: the runtime comes after it.
+    let held = HeldSignals::hold()?;
+    let parent = std::os::unix::process::parent_id();
+    stdout.announce(socket.path())?;
+
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let watch = {
         let _entered = runtime.enter();
-        ProcessWatch::new()?
+        ProcessWatch::new(parent)?
     };
-    // The last that could fail for a reason that a user must read.
+    held.release()?;
     stderr::close()?;
-    stdout.announce(socket.path())?;
-
     runtime.block_on(serve(plugin, kinds, &socket, watch))?;
     // A call that blocks its thread must not keep the process.
     runtime.shutdown_background();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use nix::sys::signal::{SigSet, Signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::watch;
 
 /// How often the plugin looks whether its host still lives. The kernel's own signal for that (PDEATHSIG) is no
@@ -66,22 +67,40 @@ impl StopHandle {
     }
 }
 
+/// Signals that come before anyone handles them wait: their default would end the process and leave its socket.
+#[must_use = "the signals are held until they are released"]
+pub(crate) struct HeldSignals(SigSet);
+
+impl HeldSignals {
+    /// Holds SIGINT and SIGTERM back from this thread, the only one.
+    pub(crate) fn hold() -> std::io::Result<Self> {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGINT);
+        signals.add(Signal::SIGTERM);
+        signals.thread_block()?;
+        Ok(Self(signals))
+    }
+
+    /// Lets through what has come, to the handlers that are there now.
+    pub(crate) fn release(self) -> std::io::Result<()> {
+        Ok(self.0.thread_unblock()?)
+    }
+}
+
 /// What ends the process from outside of the protocol.
-///
-/// Made before the handshake: from then on the host, or what ends it, may act at any instant.
 pub(crate) struct ProcessWatch {
-    interrupt: Signal,
-    terminate: Signal,
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
     parent: u32,
 }
 
 impl ProcessWatch {
-    /// Takes over the signals. Needs a tokio runtime.
-    pub(crate) fn new() -> std::io::Result<Self> {
+    /// Takes over the signals. Needs a tokio runtime. `parent` is the host, asked for before it could be gone.
+    pub(crate) fn new(parent: u32) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            parent: std::os::unix::process::parent_id(),
+            parent,
         })
     }
 
