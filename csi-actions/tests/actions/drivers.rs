@@ -30,13 +30,19 @@ async fn a_driver_that_refuses_is_an_error_in_its_own_words() {
     let told = async {
         bed.until("the content is being deleted", |bed| bed.list(CONTENTS).iter().any(is_deleting)).await;
         let temporary = bed.list(CONTENTS).remove(0);
-        // The sidecars up to 8.6 say this in an event only; others write it here.
+        // The sidecars up to 8.6 say this in an event only; others write it here. It is said again and again, since the
+        // simulated sidecar may still be writing a status from before the deletion.
         let error = json!({"status": {"error": {"message": IN_USE, "time": "2026-01-01T00:00:00Z"}}});
-        bed.cluster.patch(CONTENTS, "", name(&temporary), &error).unwrap();
-        name(&temporary).to_owned()
+        loop {
+            bed.cluster.patch(CONTENTS, "", name(&temporary), &error).unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     };
-    let deletion = action.execute(item(&contents[0]), of(&backup("b1")));
-    let (result, temporary) = tokio::join!(deletion, told);
+    let result = tokio::select! {
+        result = action.execute(item(&contents[0]), of(&backup("b1"))) => result,
+        () = told => unreachable!("it never ends"),
+    };
+    let temporary = name(&bed.list(CONTENTS)[0]).to_owned();
     let error = result.unwrap_err().to_string();
     let handle = contents[0]["status"]["snapshotHandle"].as_str().unwrap();
     for part in [IN_USE, handle, temporary.as_str(), "still in the storage"] {
