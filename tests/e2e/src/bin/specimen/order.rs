@@ -16,7 +16,7 @@
 //! | `print` | bytes | so many bytes on standard output, without a newline |
 //! | `eprint` | text | the text on standard error |
 //! | `child` | seconds | a child that inherits the standard streams and lives so long; its id becomes an annotation |
-//! | `log` | lines | see [`chatter`](super::chatter) |
+//! | `log` | lines | see `chatter` |
 //! | `log-threads` | bytes | 100 threads log a line of that length each |
 
 use std::time::Duration;
