@@ -195,7 +195,11 @@ async fn beside_builtin(stack: &mut Stack, waits: bool) -> Result<String> {
     stack.driver.control.set_readiness(&handle, Delay::AfterMs(SLOW_MS)).await?;
     let requested = Instant::now();
     let restore = stack.restore("beside", &backup, &json!({})).await?;
-    settles_clean(stack, &restore).await?;
+    // Up to 1.15 Velero's own actions leave the backup's content in the cluster, and its restore meets it there.
+    settles(stack, &restore, |complaint| {
+        !waits && complaint.contains("VolumeSnapshotContent") && complaint.contains("already exists")
+    })
+    .await?;
     ensure!(
         !waits || requested.elapsed() >= SLOW,
         "the restore did not wait for its snapshot, which is not ready yet"
@@ -207,6 +211,9 @@ async fn beside_builtin(stack: &mut Stack, waits: bool) -> Result<String> {
     expect::no_complaints(stack, standalone::PLUGIN)?;
     application.delete(&stack.cluster).await?;
     backup.delete(LIMIT).await?;
+    if !waits {
+        remove_second_contents(stack).await?;
+    }
     gone(stack).await?;
     Ok(if waits { "the claim waited" } else { "left to Velero's own actions" }.to_owned())
 }
@@ -270,8 +277,14 @@ async fn backed_up(stack: &Stack, name: &str, application: &Application, operati
 
 /// The restore is Completed without an error or a warning; gives its status.
 async fn settles_clean(stack: &Stack, restore: &Restore) -> Result<Value> {
+    settles(stack, restore, |_| false).await
+}
+
+/// The restore is Completed without an error, and without a warning but those that are `expected`; gives its status.
+async fn settles(stack: &Stack, restore: &Restore, expected: impl Fn(&str) -> bool) -> Result<Value> {
     let restored = restore.settles(LIMIT).await?;
-    let complaints = restore.complaints().await?;
+    let mut complaints = restore.complaints().await?;
+    complaints.retain(|complaint| !expected(complaint));
     if restored.phase != "Completed" || restored.errors != 0 || !complaints.is_empty() {
         let claims = stack.cluster.names(CLAIM, "").await?;
         bail!("not a clean restore: {} {complaints:?}; there are claims {claims:?}", restored.status);
