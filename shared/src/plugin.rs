@@ -192,10 +192,6 @@ impl Plugin {
         false
     }
 
-    pub(crate) fn take_errors(&mut self) -> Option<RegistrationError> {
-        self.check().err()
-    }
-
     /// The registered plugins, kinds in the order of a Go plugin and names sorted.
     pub(crate) fn names(&self) -> impl Iterator<Item = (Kind, &PluginName)> {
         self.claimed.iter().map(|(kind, name)| (*kind, name))

@@ -42,11 +42,9 @@ pub(crate) fn run(plugin: Plugin) -> ExitCode {
     }
 }
 
-fn start(mut plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
+fn start(plugin: Plugin) -> Result<(), Box<dyn std::error::Error>> {
     handshake::check_environment()?;
-    if let Some(error) = plugin.take_errors() {
-        return Err(error.into());
-    }
+    plugin.check()?;
     let args = HostArgs::from_env();
     let kinds = ListedKinds::new(&args, plugin.lists_volume_snapshotter_v2());
     let kinds = kinds.restricted(plugin.names().map(|(kind, _)| kind))?;
