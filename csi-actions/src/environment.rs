@@ -1,12 +1,17 @@
-//! What all actions of this process share: the settings and the cluster.
+//! What all actions of this process share: the settings, the cluster, and what was decided by it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use velero_plugin::HostArgs;
 
 use crate::cluster::Cluster;
+use crate::policy::Decisions;
 use crate::server::Server;
 use crate::settings::{Mode, Settings};
+
+/// For how long what a decision depends on is asked for again when the API server is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The settings and the cluster.
 #[derive(Debug)]
@@ -17,17 +22,23 @@ pub struct Environment {
     pub cluster: Cluster,
     /// The server that started this process.
     pub server: Server,
+    /// Which claims get a snapshot.
+    pub decisions: Decisions,
 }
 
 impl Environment {
+    /// Of these.
+    pub fn new(settings: Settings, cluster: Cluster, server: Server) -> Self {
+        let decisions = Decisions::new(cluster.patient(PATIENCE), settings.mode);
+        Self { settings, cluster, server, decisions }
+    }
+
     /// Of this process. Nothing is connected yet.
     pub fn of_process() -> Arc<Self> {
         let arguments = HostArgs::from_env();
-        Arc::new(Self {
-            settings: Settings::of_process(&arguments),
-            server: Server::new(arguments.clone()),
-            cluster: Cluster::of_server(arguments),
-        })
+        let settings = Settings::of_process(&arguments);
+        let server = Server::new(arguments.clone());
+        Arc::new(Self::new(settings, Cluster::of_server(arguments), server))
     }
 
     /// Whether Velero's own actions take and track the snapshots.

@@ -61,7 +61,9 @@ pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";
 pub const CLAIM: &str = "csi-actions.velero-rs.io/claim";
 /// Annotation of ours on a restored content: the handle of the volume that the snapshot was taken of.
 pub const VOLUME_HANDLE: &str = "csi-actions.velero-rs.io/volume-handle";
-/// Annotation of ours on an archived claim: the name of the snapshot that the next four are of. They may be those of an
+/// Annotation of ours on an archived volume that stays when its claim goes: its real policy.
+pub const RECLAIM_POLICY: &str = "csi-actions.velero-rs.io/reclaim-policy";
+/// Annotation of ours on an archived claim: the name of the snapshot that the next five are of. They may be those of an
 /// earlier backup, on a claim that Velero's own actions restored and backed up again.
 pub const CLAIM_SNAPSHOT: &str = "csi-actions.velero-rs.io/snapshot-name";
 /// Annotation of ours on an archived claim: the driver of its snapshot. With the next two it can be restored from the claim
@@ -73,3 +75,5 @@ pub const CLAIM_HANDLE: &str = "csi-actions.velero-rs.io/snapshot-handle";
 pub const CLAIM_CLASS: &str = "csi-actions.velero-rs.io/snapshot-class";
 /// Annotation of ours on an archived claim: the least size of a volume made from its snapshot, as a quantity.
 pub const CLAIM_SIZE: &str = "csi-actions.velero-rs.io/restore-size";
+/// Annotation of ours on an archived claim: the policy that the volume made from its snapshot gets.
+pub const CLAIM_RECLAIM_POLICY: &str = "csi-actions.velero-rs.io/volume-reclaim-policy";

@@ -17,6 +17,7 @@ pub mod names;
 pub mod object;
 pub mod operation;
 pub mod ownership;
+pub mod policy;
 pub mod quantity;
 pub mod readiness;
 pub mod release;
@@ -28,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use velero_plugin::{Plugin, name};
 
+use backup::persistentvolume::VolumeBackup;
 use backup::persistentvolumeclaim::ClaimBackup;
 use backup::volumesnapshot::SnapshotBackup;
 use backup::volumesnapshotcontent::ContentBackup;
@@ -49,9 +51,13 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
     let cell: OnceLock<Arc<Environment>> = OnceLock::new();
     let environment = Arc::new(move || Arc::clone(cell.get_or_init(&make)));
     let shared = || Arc::clone(&environment);
-    let (claims, snapshots, contents, deletions) = (shared(), shared(), shared(), shared());
+    let (volumes, claims, snapshots, contents, deletions) =
+        (shared(), shared(), shared(), shared(), shared());
     let restored = (shared(), shared(), shared(), shared(), shared());
     velero_plugin::plugin!()
+        .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolume-backup"), move || {
+            VolumeBackup::new(volumes())
+        })
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolumeclaim-backup"), move || {
             ClaimBackup::new(claims())
         })

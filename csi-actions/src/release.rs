@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | Velero names a restored snapshot by the restore | no | yes | yes |
 //! | looks for a restored content by the name in the archive | yes | no | no |
-//! | volume policy that leaves a volume to us | `skip` | `skip` | `custom` |
+//! | action of a volume policy that leaves a volume to us | `skip` | `skip` | `custom`, `skip` |
 
 /// A span of releases that behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,8 +13,8 @@ const RESTORE_WAIT: Duration = Duration::from_mins(5);
 pub enum Mode {
     /// Velero's feature `EnableCSI` is off, so its own actions are skipped and ours do everything.
     Standalone,
-    /// The feature is on: Velero's own actions take the snapshots and track them. Ours see to deletion, and to
-    /// what Velero's leave out.
+    /// The feature is on: Velero's own actions take the snapshots and track them. Ours take those that a volume policy leaves to
+    /// this plugin, and see to deletion, and to what Velero's leave out.
     Alongside,
 }
 
@@ -101,7 +101,7 @@ impl Mode {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Standalone => "takes and tracks the snapshots (EnableCSI is off)",
-            Self::Alongside => "leaves the snapshots to Velero's own actions (EnableCSI is on)",
+            Self::Alongside => "takes the snapshots that a volume policy leaves to it (EnableCSI is on)",
         }
     }
 }

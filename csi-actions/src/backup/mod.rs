@@ -1,5 +1,6 @@
 //! Actions on the items of a backup, one file per resource.
 
+pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod volumesnapshot;
 pub mod volumesnapshotcontent;
@@ -7,6 +8,8 @@ pub mod volumesnapshotcontent;
 mod claim;
 mod create;
 mod finalize;
+mod included;
+mod retained;
 mod round;
 mod wait;
 

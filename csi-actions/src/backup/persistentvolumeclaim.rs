@@ -9,20 +9,25 @@ use tokio::sync::OnceCell;
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
 use velero_plugin::{Backup, Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Result, label};
 
-use super::claim::{self, Decision};
-use super::wait::{Cut, until_cut};
-use super::{create, discard_after};
+use super::retained::{self, RETAIN};
+use super::wait::{Cut, until_cut, until_ready};
+use super::{claim, create, discard_after};
 use crate::claim_size::raised_request;
 use crate::class_choice::Choice;
-use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
+use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
 use crate::cluster::{ApiError, Cluster, Query};
 use crate::environment::Environment;
 use crate::object::{Content, annotation, name, text};
+use crate::policy::{Decision, Told};
 use crate::readiness::DEFAULT_TIMEOUT;
 use crate::{keys, ownership, quantity};
 
 /// For how long a request is tried again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a snapshot that is cut is waited for where Velero's own action tracks it: that writes down the sizes when all items
+/// are archived, and the last one's would be 0. No longer, since hooks may hold the application meanwhile.
+const SETTLES: Duration = Duration::from_secs(10);
 
 /// The action on claims.
 #[derive(Debug)]
@@ -51,6 +56,9 @@ impl ClaimBackup {
         let snapshot = create::snapshot(&self.cluster, backup, claim, &class, capacity).await?;
         let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
         match until_cut(&self.environment.cluster, &snapshot, patience).await {
+            Ok(cut) if self.environment.is_alongside() => {
+                Ok(until_ready(&self.environment.cluster, cut, SETTLES).await)
+            }
             Ok(cut) => Ok(cut),
             Err(error) => {
                 let error = Error::from(error).context(format_args!("VolumeSnapshot {}", name(&snapshot)));
@@ -88,7 +96,7 @@ impl ClaimBackup {
     }
 
     /// The claim as it is archived, and the snapshot with it.
-    fn archived(item: &Item, cut: &Cut, backup: &Backup) -> Result<Outcome> {
+    fn archived(item: &Item, cut: &Cut, policy: Option<&str>, backup: &Backup) -> Result<Outcome> {
         let snapshot = name(&cut.snapshot);
         let content = Content(&cut.content);
         let raised = raised_request(item.object(), content.restore_size());
@@ -100,6 +108,7 @@ impl ClaimBackup {
             (keys::CLAIM_HANDLE, content.reported_handle()),
             (keys::CLAIM_CLASS, content.class()),
             (keys::CLAIM_SIZE, size.as_deref()),
+            (keys::CLAIM_RECLAIM_POLICY, policy),
         ];
         let changed = item.edited(|document| {
             for (key, value) in of_snapshot {
@@ -131,47 +140,32 @@ impl BackupItemActionV2 for ClaimBackup {
 
     async fn execute(&self, item: Item, backup: Backup) -> Result<Outcome> {
         let claim = format!("PersistentVolumeClaim {}/{}", item.namespace(), item.name());
-        if self.environment.is_alongside() {
-            tracing::debug!("{claim}: left to Velero's own action");
-            return Ok(Outcome::unchanged());
-        }
-        let volume = match claim::decide(item.object(), &backup) {
-            Decision::Take { volume } => volume,
-            Decision::Leave(why) => {
-                tracing::debug!("{claim}: no snapshot: {why}");
+        let volume = match self.environment.decisions.of(item.object(), &backup).await.context(&claim)? {
+            Decision::Take(volume) => volume,
+            Decision::Leave { why, told } => {
+                match told {
+                    Told::Quietly => tracing::debug!("{claim}: no snapshot: {why}"),
+                    Told::Plainly => tracing::info!("{claim}: no snapshot: {why}"),
+                    Told::AsWarning => tracing::warn!("{claim}: no snapshot: {why}"),
+                }
+                // Velero's marker for volumes without a driver means something on its own action only, and would be restored.
                 return Ok(Outcome::unchanged());
-            }
-            Decision::Pending => {
-                tracing::info!("{claim} is bound to no volume, so it is backed up without data");
-                return Ok(Outcome::unchanged());
-            }
-            Decision::Lost => {
-                return Err(Error::new(format!(
-                    "{claim}: its volume is lost, so there is no data to back up"
-                )));
             }
         };
         if self.is_taken(&item, &backup).await.context(&claim)? {
             tracing::info!("{claim}: another action has taken its snapshot for this backup");
             return Ok(Outcome::unchanged());
         }
-        let volume = self.cluster.get(VOLUMES, "", volume).await.context(&claim)?;
-        // Velero's marker for volumes without a driver means something on its own action only, and would be restored.
-        let Some(driver) = text(&volume, &["spec", "csi", "driver"]) else {
-            let migrated = annotation(&volume, "pv.kubernetes.io/migrated-to");
-            tracing::info!(
-                migrated_to = migrated,
-                "{claim}: no snapshot: volume {} is of no CSI driver",
-                name(&volume)
-            );
-            return Ok(Outcome::unchanged());
-        };
+        let driver = text(&volume, &["spec", "csi", "driver"]).unwrap_or_default();
         let cut = self.take(&item, &volume, driver, &backup).await.context(&claim)?;
         tracing::info!(
             handle = Content(&cut.content).handle(),
             "{claim}: snapshot {} is cut by {driver}",
             name(&cut.snapshot)
         );
-        Self::archived(&item, &cut, &backup)
+        let rewritten = retained::is_rewritten(&self.environment, &volume, item.object(), &backup).await;
+        // The policies were read for the decision, so this asks nothing that can fail.
+        let policy = rewritten.unwrap_or(false).then_some(RETAIN);
+        Self::archived(&item, &cut, policy, &backup)
     }
 }

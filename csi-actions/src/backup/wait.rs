@@ -65,28 +65,52 @@ pub(super) async fn until_cut(
     snapshot: &Value,
     patience: Duration,
 ) -> Result<Cut, WaitError> {
-    let content = names::content(uid(snapshot).unwrap_or_default());
-    let snapshots = watch::states(cluster, SNAPSHOTS, namespace(snapshot), name(snapshot));
+    let mut view = View::of(snapshot);
+    let started = Instant::now();
+    let verdict = look(cluster, &mut view, patience, View::verdict).await?;
+    verdict.unwrap_or_else(|| {
+        let waited = rounded(started.elapsed());
+        Err(WaitError::TimedOut { waited, state: view.state() })
+    })
+}
+
+/// Waits until the snapshot of `cut` can be restored from or has an error; for `patience` at the longest. What was seen last.
+pub(super) async fn until_ready(cluster: &Cluster, cut: Cut, patience: Duration) -> Cut {
+    let mut view = View::of(&cut.snapshot);
+    let looked = look(cluster, &mut view, patience, |view, _| view.is_settled().then_some(())).await;
+    if let Err(error) = looked {
+        tracing::debug!("not waiting for the snapshot to become ready: {error}");
+    }
+    view.cut().unwrap_or(cut)
+}
+
+/// Watches the snapshot of `view` and its content until there is an `end`; `None` when the `patience` is over.
+async fn look<T>(
+    cluster: &Cluster,
+    view: &mut View,
+    patience: Duration,
+    end: impl Fn(&View, Instant) -> Option<T>,
+) -> Result<Option<T>, ApiError> {
+    let snapshot = view.snapshot.clone();
+    let content = names::content(uid(&snapshot).unwrap_or_default());
+    let snapshots = watch::states(cluster, SNAPSHOTS, namespace(&snapshot), name(&snapshot));
     let contents = watch::states(cluster, CONTENTS, "", &content);
     let mut changes =
         select(snapshots.map(|state| (Kind::Snapshot, state)), contents.map(|state| (Kind::Content, state)));
-    let started = Instant::now();
-    let deadline = started + patience;
-    let mut view = View::of(snapshot);
+    let deadline = Instant::now() + patience;
     loop {
         let change = timeout_at(deadline.min(Instant::now() + TICK), changes.next()).await;
         match change {
             Ok(Some((kind, Ok(object)))) => view.see(kind, object, Instant::now()),
-            Ok(Some((_, Err(error)))) if error.ends_a_wait() => return Err(error.into()),
+            Ok(Some((_, Err(error)))) if error.ends_a_wait() => return Err(error),
             // Trouble that may pass, or nothing new.
             Ok(Some((_, Err(_))) | None) | Err(_) => {}
         }
-        if let Some(result) = view.verdict(Instant::now()) {
-            return result;
+        if let Some(result) = end(view, Instant::now()) {
+            return Ok(Some(result));
         }
         if Instant::now() >= deadline {
-            let waited = rounded(started.elapsed());
-            return Err(WaitError::TimedOut { waited, state: view.state() });
+            return Ok(None);
         }
     }
 }
@@ -141,16 +165,26 @@ impl View {
         if self.vanished {
             return Some(Err(WaitError::Vanished));
         }
-        if let Some(content) =
-            self.content.as_ref().filter(|content| Content(content).reported_handle().is_some())
-            && Snapshot(&self.snapshot).bound_content() == Some(name(content))
-        {
-            return Some(Ok(Cut { snapshot: self.snapshot.clone(), content: content.clone() }));
+        if let Some(cut) = self.cut() {
+            return Some(Ok(cut));
         }
         let since = self.permanent_since?;
         let message = self.error.clone()?;
         (now.duration_since(since) >= GRACE)
             .then(|| Err(WaitError::Driver { driver: self.driver(), message }))
+    }
+
+    /// The snapshot, if it is bound and exists in the storage.
+    fn cut(&self) -> Option<Cut> {
+        let content = self.content.as_ref().filter(|content| Content(content).reported_handle().is_some())?;
+        let is_bound = Snapshot(&self.snapshot).bound_content() == Some(name(content));
+        is_bound.then(|| Cut { snapshot: self.snapshot.clone(), content: content.clone() })
+    }
+
+    /// Whether waiting longer brings nothing.
+    fn is_settled(&self) -> bool {
+        let is_ready = self.content.as_ref().is_some_and(|content| Content(content).is_ready());
+        self.vanished || self.error.is_some() || (is_ready && Snapshot(&self.snapshot).is_ready())
     }
 
     /// What a user needs to know when the time is up.
@@ -209,6 +243,22 @@ mod tests {
         assert!(matches!(view.verdict(now), Some(Ok(_))));
         view.see(Kind::Content, Some(content(json!({}))), now);
         assert!(view.verdict(now).is_none());
+    }
+
+    #[test]
+    fn alongside_the_wait_ends_when_both_are_ready_or_the_driver_has_an_error() {
+        let (mut view, now) = (view(), Instant::now());
+        view.see(Kind::Content, Some(content(json!({"snapshotHandle": "h", "readyToUse": true}))), now);
+        assert!(!view.is_settled(), "Velero reads the size of the snapshot, which follows its content");
+        let bound = json!({"boundVolumeSnapshotContentName": "snapcontent-u"});
+        view.see(Kind::Snapshot, Some(snapshot(bound.clone())), now);
+        assert!(!view.is_settled());
+        let mut ready = bound;
+        ready["readyToUse"] = true.into();
+        view.see(Kind::Snapshot, Some(snapshot(ready)), now);
+        assert!(view.is_settled() && view.cut().is_some());
+        view.see(Kind::Content, Some(content(json!({"error": {"message": "busy"}}))), now);
+        assert!(view.is_settled());
     }
 
     #[test]

@@ -93,6 +93,20 @@ impl Cluster {
     ///
     /// Among others when the resource is not served.
     pub async fn list(&self, resource: Resource, query: &Query) -> Result<Vec<Value>, ApiError> {
+        self.list_in(resource, "", query).await
+    }
+
+    /// Lists objects of one namespace.
+    ///
+    /// # Errors
+    ///
+    /// Among others when the resource is not served.
+    pub async fn list_in(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        query: &Query,
+    ) -> Result<Vec<Value>, ApiError> {
         let mut parameters = Vec::new();
         if !query.labels.is_empty() {
             parameters.push(format!("labelSelector={}", escaped(&query.labels)));
@@ -102,10 +116,13 @@ impl Cluster {
         }
         let call = Call {
             method: Method::GET,
-            path: format!("{}?{}", resource.path(""), parameters.join("&")),
+            path: format!("{}?{}", resource.path(namespace), parameters.join("&")),
             content_type: JSON,
             body: Vec::new(),
-            what: format!("list {}", resource.plural),
+            what: match namespace {
+                "" => format!("list {}", resource.plural),
+                namespace => format!("list {} in {namespace}", resource.plural),
+            },
             limit: LIST_LIMIT,
             is_conditional: false,
         };

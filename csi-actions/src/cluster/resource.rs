@@ -22,6 +22,10 @@ pub const CONTENTS: Resource =
 /// How snapshots are taken.
 pub const CLASSES: Resource =
     Resource { group: SNAPSHOT_GROUP, version: "v1", plural: "volumesnapshotclasses" };
+/// Where a user writes the volume policies.
+pub const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
+/// Pods.
+pub const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
 /// Claims for volumes.
 pub const CLAIMS: Resource = Resource { group: "", version: "v1", plural: "persistentvolumeclaims" };
 /// Persistent volumes.

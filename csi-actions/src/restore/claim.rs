@@ -10,7 +10,7 @@ use crate::object::{annotation, label as label_of, text};
 
 /// Annotations that tie a claim to its volume, its node and its snapshot. On servers before 1.16 nothing else removes
 /// them, and a claim that counts as bound but names no volume is Lost.
-const TIES: [&str; 11] = [
+const TIES: [&str; 12] = [
     "pv.kubernetes.io/bind-completed",
     "pv.kubernetes.io/bound-by-controller",
     "volume.kubernetes.io/storage-provisioner",
@@ -22,6 +22,7 @@ const TIES: [&str; 11] = [
     keys::CLAIM_HANDLE,
     keys::CLAIM_CLASS,
     keys::CLAIM_SIZE,
+    keys::CLAIM_RECLAIM_POLICY,
 ];
 
 /// What to do with a claim.

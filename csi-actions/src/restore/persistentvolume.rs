@@ -3,29 +3,28 @@
 //! Velero restores a volume of policy Retain as it was, reserved for its claim. The claim would take it at once, and with it
 //! the data of today in place of those of the backup. The volume that the claim gets instead has the policy of its class,
 //! so an operation waits for it and gives it that of the old one: it must not go with its claim either.
+//!
+//! Our backup archives such a volume as one of policy Delete, where it can. Then no action sees it here, and the claim brings the
+//! operation.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::Value;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
 use velero_plugin::{
     Context as _, LabelSelector, OperationId, Progress, ResourceSelector, Restore, Result, label,
 };
 
-use super::PATIENCE;
-use super::binding::{Binding, decide};
-use crate::cluster::resource::{CLAIMS, CONTENTS, STORAGE_CLASSES, VOLUMES};
-use crate::cluster::{ApiError, Cluster, Query};
+use super::keep::RETAIN;
+use super::{PATIENCE, keep};
+use crate::cluster::resource::CONTENTS;
+use crate::cluster::{Cluster, Query};
 use crate::environment::Environment;
 use crate::keys;
 use crate::object::{Content, annotation, text};
-use crate::operation::{Operation, Subject};
 
 const POLICY: &[&str] = &["spec", "persistentVolumeReclaimPolicy"];
-/// The policy by which a volume stays when its claim goes.
-const RETAIN: &str = "Retain";
 
 /// The action on volumes.
 #[derive(Debug)]
@@ -39,21 +38,6 @@ impl VolumeRestore {
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
         Self { environment, cluster }
-    }
-
-    /// Keeps the new volume of a claim, if it has one.
-    async fn keep(&self, namespace: &str, claim: &str, age: Duration) -> Result<Binding, ApiError> {
-        let found = self.cluster.find(CLAIMS, namespace, claim).await?;
-        let class = match found.as_ref().and_then(|claim| text(claim, &["spec", "storageClassName"])) {
-            Some(class) => self.cluster.find(STORAGE_CLASSES, "", class).await?,
-            None => None,
-        };
-        let binding = decide(found.as_ref(), class.as_ref(), age);
-        if let Binding::Bound(volume) = &binding {
-            let patch = json!({"spec": {"persistentVolumeReclaimPolicy": RETAIN}});
-            self.cluster.patch(VOLUMES, "", volume, &patch).await?;
-        }
-        Ok(binding)
     }
 }
 
@@ -87,31 +71,11 @@ impl RestoreItemActionV2 for VolumeRestore {
         if text(from_backup.object(), POLICY) != Some(RETAIN) {
             return Ok(Outcome::skip());
         }
-        let operation = Operation::on_object(restore.target_namespace(namespace), claim, SystemTime::now());
-        Ok(Outcome::skip().with_operation(OperationId::new(operation.to_string())?))
+        Ok(Outcome::skip().with_operation(keep::operation(&restore, namespace, claim)?))
     }
 
     async fn progress(&self, operation: OperationId, _: Restore) -> Result<Progress> {
-        let operation = Operation::parse(&operation)?;
-        let Subject::Object(namespace, claim) = &operation.subject else {
-            return Ok(Progress::failed(format!("operation {operation} is not on a claim")));
-        };
-        let age = operation.started.elapsed().unwrap_or_default();
-        let progress = match self.keep(namespace, claim, age).await {
-            Ok(Binding::Bound(volume)) => {
-                Progress::completed().description(format!("{volume} is kept when its claim goes"))
-            }
-            Ok(Binding::Awaited(what)) => Progress::running().description(what),
-            Ok(Binding::Left(why)) => {
-                tracing::warn!("PersistentVolumeClaim {namespace}/{claim}: {why}");
-                Progress::completed().description(why)
-            }
-            Err(error) if error.ends_a_wait() => Progress::failed(format!(
-                "{error}; set persistentVolumeReclaimPolicy of the volume of claim {namespace}/{claim} to {RETAIN} by hand"
-            )),
-            Err(error) => Progress::running().description(error.to_string()),
-        };
-        Ok(progress.started(operation.started))
+        keep::progress(&self.cluster, &operation).await
     }
 }
 

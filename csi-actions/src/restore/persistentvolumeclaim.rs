@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
-use velero_plugin::{Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Restore, Result};
+use velero_plugin::{
+    Context as _, Error, Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Restore, Result,
+};
 
 use super::claim::{Plan, fill, is_reserved, plan, release};
 use super::classes::Classes;
 use super::content::ForSnapshot;
+use super::keep::{self, RETAIN};
 use super::present::{self, Present};
 use super::ready::{Decision, decide};
-use super::stored::{StoredSnapshot, needed_size};
+use super::stored::{StoredSnapshot, needed_size, reclaim_policy};
 use super::waits::{Awaited, Waits};
 use super::{PATIENCE, is_claim_there};
 use crate::claim_size::raised_request;
@@ -78,7 +81,13 @@ impl ClaimRestore {
         };
         let driver = present.content.as_ref().map(|content| Content(content).driver()).unwrap_or_default();
         let limit = self.waits.begin(awaited, driver, self.environment.settings.restore_wait);
-        Ok(Outcome::changed(changed).with_additional_items(additional).wait_for_additional_items(Some(limit)))
+        let outcome = Outcome::changed(changed)
+            .with_additional_items(additional)
+            .wait_for_additional_items(Some(limit));
+        Ok(match reclaim_policy(from_backup.object()) {
+            Some(RETAIN) => outcome.with_operation(keep::operation(restore, item.namespace(), item.name())?),
+            _ => outcome,
+        })
     }
 
     /// Whatever is known by now to keep the claim Pending for ever: then it had better not be made, so that it can be
@@ -208,6 +217,10 @@ impl RestoreItemActionV2 for ClaimRestore {
         }
         ready
     }
+
+    async fn progress(&self, operation: OperationId, _: Restore) -> Result<Progress> {
+        keep::progress(&self.cluster, &operation).await
+    }
 }
 
 #[cfg(test)]
@@ -221,11 +234,9 @@ mod tests {
     #[tokio::test]
     async fn c41_an_empty_list_that_nothing_is_known_of_is_ready() {
         let arguments = HostArgs::default();
-        let environment = Environment {
-            settings: Settings::read(&arguments, |_| None).0,
-            cluster: Cluster::of_server(arguments),
-            server: Release::From1_18_1.into(),
-        };
+        let settings = Settings::read(&arguments, |_| None).0;
+        let environment =
+            Environment::new(settings, Cluster::of_server(arguments), Release::From1_18_1.into());
         let action = ClaimRestore::new(Arc::new(environment));
         let restore = Restore::from(Value::Null);
         assert!(action.are_additional_items_ready(Vec::new(), restore).await.unwrap());

@@ -38,6 +38,11 @@ impl StoredSnapshot {
     }
 }
 
+/// The policy that our backup wrote for the volume made from the snapshot.
+pub(super) fn reclaim_policy(claim: &Value) -> Option<&str> {
+    annotation(claim, keys::CLAIM_RECLAIM_POLICY).filter(|_| tells_of_its_snapshot(claim))
+}
+
 /// Whether what our backup wrote on the claim is of the snapshot that the claim names. What an earlier backup wrote would
 /// be the data of another day.
 fn tells_of_its_snapshot(claim: &Value) -> bool {
@@ -85,6 +90,17 @@ mod tests {
         assert_eq!(StoredSnapshot::of_claim(&stock), None);
         ours["metadata"]["annotations"]["velero.io/volume-snapshot-name"] = "of a later backup".into();
         assert_eq!(StoredSnapshot::of_claim(&ours), None, "never the data of another day");
+    }
+
+    #[test]
+    fn i50_the_policy_of_the_new_volume_is_that_of_the_snapshot_s_own_backup() {
+        let claim = |named: &str| {
+            json!({"metadata": {"annotations": {"csi-actions.velero-rs.io/volume-reclaim-policy": "Retain",
+                "csi-actions.velero-rs.io/snapshot-name": "s", "velero.io/volume-snapshot-name": named}}})
+        };
+        assert_eq!(reclaim_policy(&claim("s")), Some("Retain"));
+        assert_eq!(reclaim_policy(&claim("of a later backup")), None);
+        assert_eq!(reclaim_policy(&json!({})), None);
     }
 
     #[test]

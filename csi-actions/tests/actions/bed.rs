@@ -148,11 +148,8 @@ impl Bed {
 
     pub(crate) fn environment_with(&self, settings: Settings) -> Arc<Environment> {
         let arguments = HostArgs::new([format!("--kubeconfig={}", self.kubeconfig().display()).into()]);
-        Arc::new(Environment {
-            settings,
-            cluster: csi_actions::cluster::Cluster::of_server(arguments),
-            server: Release::From1_18_1.into(),
-        })
+        let cluster = csi_actions::cluster::Cluster::of_server(arguments);
+        Arc::new(Environment::new(settings, cluster, Release::From1_18_1.into()))
     }
 
     /// The action on claims in a new process.

@@ -64,6 +64,7 @@ async fn the_binary_lists_its_actions_and_touches_no_cluster_for_that() {
     assert_eq!(
         listed,
         [
+            ours("BackupItemActionV2", "persistentvolume-backup"),
             ours("BackupItemActionV2", "persistentvolumeclaim-backup"),
             ours("BackupItemActionV2", "volumesnapshot-backup"),
             ours("BackupItemActionV2", "volumesnapshotcontent-backup"),

@@ -71,11 +71,7 @@ impl<'a> Restoring<'a> {
 
     pub(crate) fn on(bed: &'a Bed, archive: Archive, restore: Value, release: Release, mode: Mode) -> Self {
         let base = bed.environment_in(mode);
-        let environment = Arc::new(Environment {
-            settings: base.settings,
-            cluster: base.cluster.clone(),
-            server: release.into(),
-        });
+        let environment = Arc::new(Environment::new(base.settings, base.cluster.clone(), release.into()));
         let shared = || Arc::clone(&environment);
         let actions: BTreeMap<&'static str, Arc<dyn RestoreItemActionV2>> = BTreeMap::from([
             (CLASSES, Arc::new(ClassRestore::new(shared())) as Arc<dyn RestoreItemActionV2>),
