@@ -8,7 +8,8 @@ const NAME: &str = "fault-proxy";
 /// A kubeconfig for the proxy at `server`, an address like `http://127.0.0.1:1234`.
 ///
 /// `authority` is the certificate authority as PEM for an https address. The user is that of the current context
-/// of `source`, as far as the proxy can pass it on: a client certificate can't be, the proxy shows its own then.
+/// of `source`, as far as the proxy can pass it on: not a client certificate nor what a program gives, the proxy shows
+/// its own then.
 pub fn through(server: &str, authority: Option<&str>, source: Option<&Kubeconfig>) -> Kubeconfig {
     let context = source.and_then(current_context);
     let user = source.zip(context).and_then(|(source, context)| {
@@ -20,6 +21,8 @@ pub fn through(server: &str, authority: Option<&str>, source: Option<&Kubeconfig
         client_certificate_data: None,
         client_key: None,
         client_key_data: None,
+        exec: None,
+        auth_provider: None,
         ..user
     });
     Kubeconfig {
@@ -77,7 +80,8 @@ mod tests {
             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "velero"}}],
             "users": [
                 {"name": "other", "user": {"token": "wrong"}},
-                {"name": "u", "user": {"token": "secret", "client-certificate-data": "x", "client-key-data": "y"}},
+                {"name": "u", "user": {"token": "secret", "client-certificate-data": "x", "client-key-data": "y",
+                    "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}}},
             ],
         });
         Kubeconfig::from_yaml(&json.to_string()).expect("kubeconfig")
@@ -91,7 +95,10 @@ mod tests {
         assert_eq!(json["clusters"][0]["cluster"], cluster);
         assert_eq!(json["contexts"][0]["context"]["namespace"], "velero");
         let user = &json["users"][0]["user"];
-        assert_eq!((&user["token"], &user["client-key-data"]), (&json!("secret"), &Value::Null));
+        assert_eq!(
+            (&user["token"], &user["client-key-data"], &user["exec"]),
+            (&json!("secret"), &Value::Null, &Value::Null)
+        );
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! The API server behind the proxy.
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName};
 use http::{Request, Response, Uri, request, uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::Config;
 use kube::client::ConfigExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use secrecy::ExposeSecret as _;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
-type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Http = BoxCloneSyncService<Request<Full<Bytes>>, Response<Incoming>, BoxError>;
 
 /// An API server and how to reach it.
 ///
@@ -23,10 +22,9 @@ type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 #[derive(Debug)]
 pub struct Upstream {
     base: Uri,
-    token: Option<HeaderValue>,
-    /// Connections that show the kubeconfig's client certificate.
+    /// Connections with the kubeconfig's credentials.
     own: Http,
-    /// Connections without it: the API server would prefer it to the client's header.
+    /// Connections without them: the API server would prefer a certificate to the client's header.
     bare: Http,
     kubeconfig: Option<Kubeconfig>,
 }
@@ -37,12 +35,9 @@ pub enum UpstreamError {
     /// The kubeconfig is wrong.
     #[error("kubeconfig of the API server can't be used: {0}")]
     Kubeconfig(#[from] KubeconfigError),
-    /// The certificates are wrong.
-    #[error("certificates of the API server can't be used: {0}")]
-    Tls(#[source] Box<kube::Error>),
-    /// The credentials can't be used.
-    #[error("credentials in the kubeconfig can't be used: {0}")]
-    Credentials(String),
+    /// The certificates or the credentials are wrong.
+    #[error("certificates or credentials in the kubeconfig can't be used: {0}")]
+    Credentials(#[source] Box<kube::Error>),
     /// The address is wrong.
     #[error("API server {0:?} is no address, use http://host:port")]
     Address(String),
@@ -50,10 +45,10 @@ pub enum UpstreamError {
 
 /// A request did not get an answer.
 #[derive(Debug, thiserror::Error)]
-#[error("API server gave no answer: {source}{}", cause(source))]
+#[error("API server gave no answer: {source}{}", cause(&**source))]
 pub struct NoAnswer {
     #[from]
-    source: hyper_util::client::legacy::Error,
+    source: BoxError,
 }
 
 /// The reason of the reason, which is the one that tells something.
@@ -82,7 +77,7 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// When the file's content can't be used, or its credentials need a program.
+    /// When the file's content can't be used, or the program that gives its credentials fails.
     pub async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Self, UpstreamError> {
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?;
@@ -90,32 +85,9 @@ impl Upstream {
     }
 
     fn new(config: &Config, kubeconfig: Option<Kubeconfig>) -> Result<Self, UpstreamError> {
-        let user = &config.auth_info;
-        if user.exec.is_some() || user.auth_provider.is_some() {
-            let reason = "they come from a program, use a token or a client certificate";
-            return Err(UpstreamError::Credentials(reason.to_owned()));
-        }
-        let token = match (&user.token, &user.token_file) {
-            (Some(token), _) => Some(token.expose_secret().to_owned()),
-            (None, Some(file)) => Some(
-                std::fs::read_to_string(file)
-                    .map_err(|error| UpstreamError::Credentials(format!("{file}: {error}")))?,
-            ),
-            (None, None) => None,
-        };
-        let token = token
-            .map(|token| HeaderValue::try_from(format!("Bearer {}", token.trim())))
-            .transpose()
-            .map_err(|error| UpstreamError::Credentials(format!("token: {error}")))?;
         let mut bare = config.clone();
         bare.auth_info = kube::config::AuthInfo::default();
-        Ok(Self {
-            base: config.cluster_url.clone(),
-            token,
-            own: http(config)?,
-            bare: http(&bare)?,
-            kubeconfig,
-        })
+        Ok(Self { base: config.cluster_url.clone(), own: http(config)?, bare: http(&bare)?, kubeconfig })
     }
 
     /// The kubeconfig that it was made from.
@@ -132,15 +104,8 @@ impl Upstream {
         strip_connection_headers(&mut parts.headers);
         parts.headers.remove(HOST);
         parts.uri = self.locate(&parts.uri);
-        let http = if parts.headers.contains_key(AUTHORIZATION) {
-            &self.bare
-        } else {
-            if let Some(token) = &self.token {
-                parts.headers.insert(AUTHORIZATION, token.clone());
-            }
-            &self.own
-        };
-        let mut response = http.request(Request::from_parts(parts, Full::new(body))).await?;
+        let http = if parts.headers.contains_key(AUTHORIZATION) { &self.bare } else { &self.own };
+        let mut response = http.clone().oneshot(Request::from_parts(parts, Full::new(body))).await?;
         strip_connection_headers(response.headers_mut());
         Ok(response)
     }
@@ -157,9 +122,15 @@ impl Upstream {
     }
 }
 
+/// Connections with the credentials of `config`, renewed when their time is over.
 fn http(config: &Config) -> Result<Http, UpstreamError> {
-    let connector = config.rustls_https_connector().map_err(|error| UpstreamError::Tls(Box::new(error)))?;
-    Ok(Client::builder(TokioExecutor::new()).build(connector))
+    let wrong = |error| UpstreamError::Credentials(Box::new(error));
+    let connector = config.rustls_https_connector().map_err(wrong)?;
+    let service = ServiceBuilder::new()
+        .option_layer(config.auth_layer().map_err(wrong)?)
+        .map_err(BoxError::from)
+        .service(Client::builder(TokioExecutor::new()).build(connector));
+    Ok(BoxCloneSyncService::new(service))
 }
 
 /// Removes what is between two neighbours only (RFC 9110, 7.6.1).

@@ -67,6 +67,29 @@ async fn requests_and_answers_pass_unchanged() {
     assert_eq!((record.forwarded, record.upstream_status, record.status), (true, Some(202), Some(202)));
 }
 
+/// As clouds hand out their credentials.
+#[tokio::test]
+async fn credentials_that_a_program_gives_are_the_proxys_own() {
+    let server = Server::start().await;
+    let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of-program"}}"#;
+    let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": [credential],
+        "interactiveMode": "Never"});
+    let source = json!({
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": server.url()}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "users": [{"name": "u", "user": {"exec": exec}}],
+    });
+    let source = Kubeconfig::from_yaml(&source.to_string()).expect("kubeconfig");
+    let upstream = Upstream::from_kubeconfig(source).await.expect("upstream");
+    let proxy = Proxy::start(upstream, [Listen::loopback("plugin")]).await.expect("proxy");
+    let (_, echo) = get(&url(&proxy, PODS)).await.expect("answer");
+    assert_eq!(echo["authorization"], "Bearer of-program");
+    let mine = client().get(url(&proxy, PODS)).header("authorization", "Bearer mine").send().await;
+    let echo: Value = mine.expect("answer").json().await.expect("json");
+    assert_eq!(echo["authorization"], "Bearer mine");
+}
+
 #[tokio::test]
 async fn a_throttled_request_does_not_reach_the_server() {
     let server = Server::start().await;

@@ -16,6 +16,8 @@ pub enum Event<'a> {
     ProcessStarted {
         /// The binary.
         command: &'a str,
+        /// Unknown for a plugin that is no process of ours.
+        id: Option<u32>,
         /// From before its start until its handshake was read.
         took: Duration,
     },
@@ -44,9 +46,16 @@ pub enum Event<'a> {
         /// Its text.
         message: &'a str,
     },
+    /// A plugin is about to be called.
+    Calling {
+        /// The plugin's name, or the binary's for `ListPlugins`.
+        plugin: &'a str,
+        /// The method, as in `Execute`.
+        method: &'static str,
+    },
     /// A plugin was called.
     Called {
-        /// The plugin's name.
+        /// The plugin's name, or the binary's for `ListPlugins`.
         plugin: &'a str,
         /// The method, as in `Execute`.
         method: &'static str,

@@ -12,6 +12,7 @@
 //! | [`session`], [`log`], [`registry`], [`client`] | processes as a server starts, reads, lists and calls them |
 //! | [`select`], [`discovery`], [`operation`], [`phase`], [`archive`], [`model`], [`go`] | the server's rules, without I/O |
 //! | [`store`], [`cluster`] | where backups go and where objects come from |
+//! | [`likeness`] | the files of two backups, compared |
 //! | [`server`] | the stages of a backup, each with processes of its own |
 //!
 //! What stays with a real server: hooks in pods, resource policies, snapshots by a `VolumeSnapshotter` during a backup,
@@ -23,6 +24,7 @@ pub mod cluster;
 pub mod discovery;
 pub mod event;
 pub mod go;
+pub mod likeness;
 pub mod log;
 pub mod minor;
 pub mod model;

@@ -1,19 +1,27 @@
 //! The releases of Velero that can be played, and what a plugin sees of the difference.
 
 use std::fmt;
-use std::str::FromStr;
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use velero_plugin::Kind;
 
 /// A minor release of the server; each stands for its newest patch release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, ValueEnum,
+)]
 #[allow(missing_docs, reason = "version numbers")]
 pub enum Minor {
+    #[value(name = "1.14")]
     V1_14,
+    #[value(name = "1.15")]
     V1_15,
+    #[value(name = "1.16")]
     V1_16,
+    #[value(name = "1.17")]
     V1_17,
     #[default]
+    #[value(name = "1.18")]
     V1_18,
 }
 
@@ -60,22 +68,5 @@ impl Minor {
 impl fmt::Display for Minor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// A text that names no release.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not one of 1.14, 1.15, 1.16, 1.17 and 1.18")]
-pub struct UnknownMinor(String);
-
-impl FromStr for Minor {
-    type Err = UnknownMinor;
-
-    fn from_str(text: &str) -> Result<Self, UnknownMinor> {
-        let text = text.strip_prefix('v').unwrap_or(text);
-        Self::ALL
-            .into_iter()
-            .find(|minor| minor.as_str() == text)
-            .ok_or_else(|| UnknownMinor(text.to_owned()))
     }
 }

@@ -166,6 +166,17 @@ impl Proxy {
         self.core.log().entries().filter(|entry| wanted(entry)).cloned().collect()
     }
 
+    /// How many requests came from the client whose User-Agent begins so, and how many of them failed: without an answer,
+    /// or with one of 500 and above.
+    pub fn tally(&self, user_agent: &str) -> (usize, usize) {
+        let requests = self.requests(|record| record.user_agent.starts_with(user_agent));
+        let failed = |record: &RequestRecord| {
+            record.status.is_some_and(|status| status >= 500)
+                || (record.status.is_none() && record.ended.is_some())
+        };
+        (requests.len(), requests.iter().filter(|entry| failed(&entry.record)).count())
+    }
+
     /// How many requests each client made.
     pub fn counts(&self) -> Vec<Count> {
         count(self.core.log().entries().map(|entry| &entry.record))

@@ -30,7 +30,7 @@ impl Observer for Printer {
             Event::HostLog { level, message } if *level >= self.threshold => {
                 eprintln!("{level:<7} host: {message}");
             }
-            Event::ProcessStarted { command, took } if self.threshold == Level::Debug => {
+            Event::ProcessStarted { command, took, .. } if self.threshold == Level::Debug => {
                 eprintln!("{:<7} host: {command} listens after {took:.1?}", Level::Debug);
             }
             Event::ProcessEnded { command, status, killed, took } => {

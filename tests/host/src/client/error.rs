@@ -41,6 +41,8 @@ pub struct RpcError {
     pub message: String,
     /// Where in the plugin it arose, if that was told.
     pub place: Option<Place>,
+    /// The connection broke, so nothing was answered.
+    pub broken: bool,
 }
 
 impl fmt::Display for RpcError {
@@ -54,6 +56,13 @@ impl fmt::Display for RpcError {
     }
 }
 
+impl CallError {
+    /// Whether the process ended under the call.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self, Self::Rpc(RpcError { broken: true, .. }))
+    }
+}
+
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         let place = Place::of(&status);
@@ -62,8 +71,13 @@ impl From<Status> for CallError {
             let innermost = std::iter::successors(Some(source), |error| error.source()).last();
             let message = innermost.map_or_else(String::new, ToString::to_string);
             let message = format!("error reading from server: {message}");
-            return Self::Rpc(RpcError { code: Code::Unavailable, message, place });
+            return Self::Rpc(RpcError { code: Code::Unavailable, message, place, broken: true });
         }
-        Self::Rpc(RpcError { code: status.code(), message: status.message().to_owned(), place })
+        Self::Rpc(RpcError {
+            code: status.code(),
+            message: status.message().to_owned(),
+            place,
+            broken: false,
+        })
     }
 }

@@ -37,8 +37,12 @@ impl Plugin {
         F: Future<Output = Result<T, CallError>>,
     {
         let (channel, _) = self.process.channel().await?;
+        self.process.observer().observe(&Event::Calling { plugin: &self.name, method });
         let began = Instant::now();
         let result = call(channel, self.name.clone()).await;
+        if result.as_ref().is_err_and(CallError::is_broken) {
+            self.process.broke().await;
+        }
         let error = result.as_ref().err().map(ToString::to_string);
         let event =
             Event::Called { plugin: &self.name, method, took: began.elapsed(), error: error.as_deref() };

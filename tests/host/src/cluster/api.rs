@@ -21,12 +21,19 @@ const NOT_FOUND: u16 = 404;
 #[derive(Clone)]
 pub struct ApiCluster {
     client: Client,
+    keeps_backups: bool,
 }
 
 impl ApiCluster {
     /// Through `client`.
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, keeps_backups: true }
+    }
+
+    /// Puts no Backup into the cluster: a server that runs there would take it for one of its own.
+    #[must_use]
+    pub fn without_backups(self) -> Self {
+        Self { keeps_backups: false, ..self }
     }
 
     /// By a kubeconfig file.
@@ -121,6 +128,9 @@ impl Cluster for ApiCluster {
     }
 
     async fn record(&self, backup: &Value) -> Result<(), ClusterError> {
+        if !self.keeps_backups {
+            return Ok(());
+        }
         let text = |pointer| backup.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let request = ApiRequest::new(format!("{BACKUPS}/{namespace}/backups"));
@@ -135,6 +145,9 @@ impl Cluster for ApiCluster {
     }
 
     async fn forget(&self, namespace: &str, backup: &str) -> Result<(), ClusterError> {
+        if !self.keeps_backups {
+            return Ok(());
+        }
         let request = ApiRequest::new(format!("{BACKUPS}/{namespace}/backups"));
         tolerate_absence(self.send(request.delete(backup, &DeleteParams::default())).await)
     }

@@ -1,12 +1,14 @@
 //! Asks plugins what they are, as the server does once at its start.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use velero_plugin::client::proto::generated::Empty;
 use velero_plugin::client::proto::generated::plugin_lister_client::PluginListerClient;
 
 use super::validate::{Refusal, Registry};
 use crate::client::CallError;
+use crate::event::Event;
 use crate::minor::Minor;
 use crate::session::{Journal, Session, SessionError, Start};
 
@@ -63,10 +65,20 @@ pub async fn list(
 async fn one(command: &str, session: &Session, registry: &mut Registry) -> Result<(), ListError> {
     let start = |source| ListError::Start { command: command.to_owned(), source };
     let process = session.process(command).await.map_err(start)?;
-    let (channel, _) = process.channel().await.map_err(start)?;
-    let reply = PluginListerClient::new(channel).list_plugins(Empty {}).await;
-    let failed =
-        |status: tonic::Status| ListError::List { command: command.to_owned(), source: status.into() };
+    // A process that ends before it said what it is isn't started again.
+    let channel = process.channel_as_it_is().await.map_err(start)?;
+    let (observer, method) = (process.observer(), "ListPlugins");
+    observer.observe(&Event::Calling { plugin: command, method });
+    let began = Instant::now();
+    let reply = PluginListerClient::new(channel).list_plugins(Empty {}).await.map_err(CallError::from);
+    let error = reply.as_ref().err().map(ToString::to_string);
+    observer.observe(&Event::Called {
+        plugin: command,
+        method,
+        took: began.elapsed(),
+        error: error.as_deref(),
+    });
+    let failed = |source| ListError::List { command: command.to_owned(), source };
     for plugin in reply.map_err(failed)?.into_inner().plugins {
         registry
             .register(command, &plugin.command, &plugin.kind, &plugin.name)

@@ -39,7 +39,7 @@ impl Server {
         backup.set_phase(BackupPhase::Deleting);
         self.record(backup).await?;
         let mut deletion = Deletion::default();
-        let session = self.session();
+        let session = self.session().hurried();
         let acted = self.delete_items(backup, &session, &mut deletion).await;
         session.end().await;
         if let Err(error) = acted {

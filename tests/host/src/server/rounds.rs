@@ -77,7 +77,7 @@ impl Server {
             operations = self.parts.store.operations(&name).await?;
         }
         let before = operations.clone();
-        let session = self.session();
+        let session = self.session().hurried();
         let mut source = self.source(&session, backup);
         let timeout = backup.item_operation_timeout();
         let outcome = poll(&mut operations, timeout, || self.now(), &mut source).await;

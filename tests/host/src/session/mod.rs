@@ -20,12 +20,13 @@ use tokio::sync::Mutex;
 use tonic::transport::Channel;
 
 use crate::event::{Event, Observer};
-use restartable::Restartable;
+use restartable::{Pace, Restartable};
 
 /// The processes of one stage.
 pub struct Session {
     start: Arc<dyn Start>,
     journal: Arc<Journal>,
+    pace: Pace,
     processes: Mutex<BTreeMap<String, Arc<Mutex<Restartable>>>>,
 }
 
@@ -39,7 +40,13 @@ pub struct Process {
 impl Session {
     /// A session without processes yet.
     pub fn new(start: Arc<dyn Start>, journal: Arc<Journal>) -> Self {
-        Self { start, journal, processes: Mutex::new(BTreeMap::new()) }
+        Self { start, journal, pace: Pace::Steady, processes: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The same, where one call follows the other at once.
+    #[must_use]
+    pub(crate) fn hurried(self) -> Self {
+        Self { pace: Pace::Hurried, ..self }
     }
 
     /// The process of `command`, started when this is the first call for it.
@@ -52,7 +59,8 @@ impl Session {
         let restartable = if let Some(known) = processes.get(command) {
             known.clone()
         } else {
-            let new = Restartable::start(command, self.start.clone(), self.journal.clone()).await?;
+            let new =
+                Restartable::start(command, self.start.clone(), self.journal.clone(), self.pace).await?;
             let new = Arc::new(Mutex::new(new));
             processes.insert(command.to_owned(), new.clone());
             new
@@ -88,6 +96,16 @@ impl Process {
     /// When the process had died and no other one starts.
     pub async fn channel(&self) -> Result<(Channel, u64), SessionError> {
         self.restartable.lock().await.channel().await
+    }
+
+    /// A connection to the process as it is, even if it has died.
+    pub(crate) async fn channel_as_it_is(&self) -> Result<Channel, SessionError> {
+        self.restartable.lock().await.channel_as_it_is()
+    }
+
+    /// Takes note that a call found its connection broken.
+    pub(crate) async fn broke(&self) {
+        self.restartable.lock().await.broke().await;
     }
 
     pub(crate) fn observer(&self) -> &dyn Observer {

@@ -6,6 +6,7 @@ mod backup;
 mod deaths;
 mod delete;
 mod golden;
+mod killing;
 mod processes;
 mod scripted;
 mod support;

@@ -22,6 +22,8 @@ use velero_plugin::Plugin;
 use velero_plugin::client::StartError;
 use velero_plugin::testing::TestServer;
 
+use crate::killing::{Death, Executioner};
+
 /// Serves a plugin in this process, a new one for each start.
 pub(crate) struct InProcess(pub(crate) Box<dyn Fn() -> Plugin + Send + Sync>);
 
@@ -52,6 +54,10 @@ pub(crate) struct Record(Mutex<Vec<String>>);
 impl Record {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn note(&self, word: &str) {
+        self.0.lock().unwrap().push(word.to_owned());
     }
 
     pub(crate) fn count(&self, word: &str) -> usize {
@@ -168,13 +174,28 @@ impl World {
         Self::started(cluster, "plugin", Arc::new(InProcess(Box::new(plugin))), profile).await
     }
 
-    /// A server with the example plugin in processes of its own.
-    pub(crate) async fn of_processes(objects: &[Value]) -> Self {
-        Self::started(memory(objects), &dying(), Arc::new(Processes::default()), Profile::Released).await
+    /// A server with the example plugin in processes of its own, one of which may be killed.
+    pub(crate) async fn of_processes(objects: &[Value], death: Option<Death>) -> Self {
+        let start = Arc::new(Processes::default());
+        Self::observed(memory(objects), &dying(), start, Profile::Released, death).await
     }
 
     async fn started(cluster: MemoryCluster, command: &str, start: Arc<dyn Start>, profile: Profile) -> Self {
+        Self::observed(cluster, command, start, profile, None).await
+    }
+
+    async fn observed(
+        cluster: MemoryCluster,
+        command: &str,
+        start: Arc<dyn Start>,
+        profile: Profile,
+        death: Option<Death>,
+    ) -> Self {
         let record = Arc::new(Record::default());
+        let observer: Arc<dyn Observer> = match death {
+            Some(death) => Arc::new(Executioner::new(death, record.clone())),
+            None => record.clone(),
+        };
         let clock = Arc::new(Clock::default());
         let journal = Journal::new(Arc::new(velero_host::event::Unobserved));
         let registry = list(&[command.to_owned()], Minor::V1_18, &start, &journal).await.unwrap();
@@ -187,7 +208,7 @@ impl World {
             store: BackupStore::new(Arc::new(InMemory::new()), ""),
             registry,
             start,
-            observer: record.clone(),
+            observer,
             now: Arc::new(move || now.now()),
         });
         Self { server, record, clock }
