@@ -9,13 +9,15 @@ use crate::checks::Checks;
 use crate::show::{Seen, subject};
 
 /// What a run came to.
-pub(crate) struct Report<'a> {
-    pub(crate) seen: &'a Seen,
+pub struct Report<'a> {
+    /// Phases, operations, starts and calls.
+    pub seen: &'a Seen,
     /// Until the last thing was over.
-    pub(crate) total: Duration,
+    pub total: Duration,
     /// The plugin's requests to the API server, and those that failed.
-    pub(crate) requests: (usize, usize),
-    pub(crate) checks: &'a Checks,
+    pub requests: (usize, usize),
+    /// What had to be so.
+    pub checks: &'a Checks,
 }
 
 fn table(header: [&str; 3]) -> Table {
@@ -39,7 +41,7 @@ fn seconds(duration: Duration) -> String {
 
 impl Report<'_> {
     /// All tables, one below the other.
-    pub(crate) fn tables(&self) -> String {
+    pub fn tables(&self) -> String {
         [self.phases(), self.operations(), self.costs(), self.checked()]
             .map(|table| table.to_string())
             .join("\n")
@@ -66,10 +68,10 @@ impl Report<'_> {
 
     fn costs(&self) -> Table {
         let mut table = table(["Cost", "how many", "of which"]);
-        let starts = &self.seen.starts;
-        let slowest = starts.iter().max().copied().unwrap_or_default();
-        let slowest = format!("{:.1} ms to the slowest handshake", slowest.as_secs_f64() * 1000.0);
-        table.add_row(["plugin processes".to_owned(), starts.len().to_string(), slowest]);
+        let slowest = self.seen.slowest.map_or_else(String::new, |slowest| {
+            format!("{:.1} ms to the slowest handshake", slowest.as_secs_f64() * 1000.0)
+        });
+        table.add_row(["plugin processes".to_owned(), self.seen.starts.to_string(), slowest]);
         for (method, (all, failed)) in &self.seen.calls {
             table.add_row([format!("calls of {method}"), all.to_string(), format!("{failed} failed")]);
         }

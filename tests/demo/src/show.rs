@@ -12,7 +12,7 @@ use velero_host::operation::{Operation, OperationPhase};
 use velero_plugin::BackupPhase;
 
 /// Shows events as they come, and keeps what the report needs.
-pub(crate) struct Show {
+pub struct Show {
     began: Instant,
     verbose: bool,
     bars: Option<MultiProgress>,
@@ -21,24 +21,27 @@ pub(crate) struct Show {
 
 /// What was seen.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Phases with the time at which they began.
-    pub(crate) phases: Vec<(BackupPhase, Duration)>,
+    pub phases: Vec<(BackupPhase, Duration)>,
     /// Operations as they were last, by id.
-    pub(crate) operations: BTreeMap<String, Operation>,
-    /// Process starts, and what each took until its handshake.
-    pub(crate) starts: Vec<Duration>,
+    pub operations: BTreeMap<String, Operation>,
+    /// Process starts.
+    pub starts: usize,
+    /// The longest from a start to its handshake, where that is known.
+    pub slowest: Option<Duration>,
     /// Processes that had to be killed or ended badly.
-    pub(crate) bad_ends: usize,
+    pub bad_ends: usize,
     /// Calls of the plugin by method, and those that failed.
-    pub(crate) calls: BTreeMap<&'static str, (usize, usize)>,
+    pub calls: BTreeMap<&'static str, (usize, usize)>,
     /// Lines that would be counted, or would end the server.
-    pub(crate) spoiling_lines: Vec<String>,
+    pub spoiling_lines: Vec<String>,
     bars: BTreeMap<String, ProgressBar>,
 }
 
 impl Show {
-    pub(crate) fn new(verbose: bool) -> Self {
+    /// From now on; `verbose` with all that plugins log.
+    pub fn new(verbose: bool) -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
         Self { began: Instant::now(), verbose, bars, seen: Mutex::default() }
     }
@@ -48,16 +51,25 @@ impl Show {
     }
 
     /// All that was seen so far.
-    pub(crate) fn report(&self) -> Seen {
+    pub fn report(&self) -> Seen {
         self.seen().clone()
     }
 
     /// A line above the bars.
-    pub(crate) fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         let line = format!("{:7.1} s  {text}", self.began.elapsed().as_secs_f64());
         match &self.bars {
             Some(bars) => bars.suspend(|| println!("{line}")),
             None => println!("{line}"),
+        }
+    }
+
+    /// What an archive holds: the number of its files, and resource, namespace and name of each item.
+    pub fn archive<'a>(&self, files: usize, items: impl Iterator<Item = (&'a str, &'a str, &'a str)>) {
+        self.line(&format!("the archive holds {files} files; the items:"));
+        for (resource, namespace, name) in items {
+            let slash = if namespace.is_empty() { "" } else { "/" };
+            self.line(&format!("  {resource} {namespace}{slash}{name}"));
         }
     }
 
@@ -104,7 +116,7 @@ fn style(rest: &str) -> ProgressStyle {
 }
 
 /// The object of a namespace that an operation is about; its own item where it names none.
-pub(crate) fn subject(operation: &Operation) -> String {
+pub fn subject(operation: &Operation) -> String {
     let items = operation.spec.post_operation_items.iter().flatten();
     let item = items.chain([&operation.spec.resource_identifier]).find(|item| !item.namespace.is_empty());
     item.map_or_else(
@@ -126,7 +138,11 @@ fn told(operation: &Operation) -> String {
 impl Observer for Show {
     fn observe(&self, event: &Event<'_>) {
         match event {
-            Event::ProcessStarted { took, .. } => self.seen().starts.push(*took),
+            Event::ProcessStarted { took, .. } => {
+                let mut seen = self.seen();
+                seen.starts += 1;
+                seen.slowest = seen.slowest.max(Some(*took));
+            }
             Event::ProcessEnded { status, killed, .. } => {
                 let badly = *killed || status.is_none_or(|status| !status.success());
                 self.seen().bad_ends += usize::from(badly);

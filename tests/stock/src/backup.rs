@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use velero_host::store::{BackupFile, Layout};
 
 use crate::cluster::{BACKUP, Cluster, DELETE_REQUEST, count, text};
 use crate::components::bucket::Bucket;
@@ -121,20 +122,45 @@ impl Backup {
 
     /// The operations that the bucket holds; empty when the backup had none.
     pub(crate) async fn operations(&self) -> Result<Vec<Operation>> {
-        let key = self.key("-itemoperations.json.gz");
-        let operations = self.bucket.json(&key).await?;
+        let operations = self.file("-itemoperations.json.gz").await?;
         let operations = operations.as_array().cloned().unwrap_or_default();
         Ok(operations.iter().map(operation).collect())
     }
 
+    /// The same as whole records.
+    pub(crate) async fn operation_records(&self) -> Result<Vec<velero_host::operation::Operation>> {
+        let file = self.file("-itemoperations.json.gz").await?;
+        serde_json::from_value(file).context("the operations are not as velero-host knows them")
+    }
+
+    /// A file of JSON in the bucket.
+    pub(crate) async fn file_of(&self, file: BackupFile) -> Result<Value> {
+        self.bucket.json(&Layout::default().key(&self.name, file)).await
+    }
+
+    /// A file of JSON in the bucket, by the end of its name.
+    pub(crate) async fn file(&self, suffix: &str) -> Result<Value> {
+        self.bucket.json(&self.key(suffix)).await
+    }
+
+    /// The archive as it is in the bucket, packed.
+    pub(crate) async fn contents(&self) -> Result<Vec<u8>> {
+        self.bucket.packed(&self.key(".tar.gz")).await
+    }
+
+    /// The status as it is now.
+    pub(crate) async fn status(&self) -> Result<Value> {
+        Ok(self.object().await?["status"].clone())
+    }
+
     /// Names of the archived objects by `GROUP/VERSION/KIND`.
     pub(crate) async fn resource_list(&self) -> Result<Value> {
-        self.bucket.json(&self.key("-resource-list.json.gz")).await
+        self.file("-resource-list.json.gz").await
     }
 
     /// All error texts of the results, of whatever section.
     pub(crate) async fn error_texts(&self) -> Result<Vec<String>> {
-        let results = self.bucket.json(&self.key("-results.gz")).await?;
+        let results = self.file("-results.gz").await?;
         let mut texts = Vec::new();
         collect_texts(&results["errors"], &mut texts);
         Ok(texts)

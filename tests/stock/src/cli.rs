@@ -38,6 +38,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         plugin: Vec<std::path::PathBuf>,
     },
+    /// Show a CSI backup from its start to its deletion: what `cargo demo --stock` runs.
+    Demo {
+        /// The server's minor release.
+        #[arg(long, value_enum, default_value = "1.18")]
+        velero: Minor,
+        /// Seconds between two of the server's rounds over the operations. Its own default is ten.
+        #[arg(long, default_value = "2", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+        round: u64,
+        /// Show what the plugin logs.
+        #[arg(long, short)]
+        verbose: bool,
+    },
     /// List the scenarios.
     List,
     /// Run the CSI conformance suite on the driver of the tests.
@@ -97,18 +109,18 @@ impl ValueEnum for Choice {
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         Some(match self {
-            Self::One(minor) => clap::builder::PossibleValue::new(minor.text()),
+            Self::One(minor) => clap::builder::PossibleValue::new(minor.as_str()),
             Self::All => clap::builder::PossibleValue::new("all"),
         })
     }
 }
 
 impl Servers {
-    /// The chosen releases, newest first, each once.
+    /// The chosen releases, newest first since that is what most people run, each once.
     pub(crate) fn minors(&self) -> Vec<Minor> {
         let chosen =
             |minor: &Minor| self.velero.iter().any(|c| matches!(c, Choice::All) || *c == Choice::One(*minor));
-        Minor::ALL.into_iter().filter(chosen).collect()
+        Minor::ALL.into_iter().rev().filter(chosen).collect()
     }
 }
 
@@ -130,7 +142,7 @@ mod tests {
             (&["stock", "--velero", "all"], &["1.18", "1.17", "1.16", "1.15", "1.14"]),
         ] {
             let cli = Cli::try_parse_from(arguments).expect("parses");
-            let chosen: Vec<_> = cli.run.servers.minors().iter().map(|minor| minor.text()).collect();
+            let chosen: Vec<_> = cli.run.servers.minors().iter().map(|minor| minor.as_str()).collect();
             assert_eq!(chosen, minors, "{arguments:?}");
         }
     }

@@ -15,8 +15,9 @@ use crate::build::{Plugin, Programs};
 
 use crate::components::driver;
 use crate::components::velero::Server;
+use crate::demo;
 use crate::minor::Minor;
-use crate::outside::INTERRUPTED;
+use crate::outside::interrupted_code;
 use crate::ports::Ports;
 use crate::process::Launcher;
 use crate::report::{self, Outcome, Verdict};
@@ -41,6 +42,7 @@ pub(crate) struct Job {
 pub(crate) enum Task {
     Scenarios { names: Vec<String> },
     Up { enable_csi: bool, plugins: Vec<PathBuf> },
+    Demo { round: u64, verbose: bool },
 }
 
 impl Job {
@@ -59,6 +61,10 @@ pub(crate) fn run(job: &Path) -> Result<ExitCode> {
         match &job.task {
             Task::Scenarios { names } => run_all(&job, names).await,
             Task::Up { enable_csi, plugins } => up(&job, *enable_csi, plugins).await,
+            Task::Demo { round, verbose } => {
+                let mut stack = start(&job, 1, &Screen::new()).await?;
+                demo::tell(&mut stack, Duration::from_secs(*round), *verbose).await
+            }
         }
     })
 }
@@ -72,9 +78,9 @@ fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
         let mut terminated = signal(SignalKind::terminate())?;
         tokio::select! {
             done = work => done,
-            _ = tokio::signal::ctrl_c() => Ok(interrupted()),
-            _ = terminated.recv() => Ok(interrupted()),
-            () = let_go() => Ok(interrupted()),
+            _ = tokio::signal::ctrl_c() => Ok(interrupted_code()),
+            _ = terminated.recv() => Ok(interrupted_code()),
+            () = let_go() => Ok(interrupted_code()),
         }
     })
 }
@@ -85,10 +91,6 @@ async fn let_go() {
         Ok(mut lifeline) => drop(lifeline.read(&mut [0]).await),
         Err(_) => std::future::pending().await,
     }
-}
-
-fn interrupted() -> ExitCode {
-    ExitCode::from(u8::try_from(INTERRUPTED).unwrap_or(1))
 }
 
 /// Scenarios share a stack while they pass; a failure costs the stack, so that the next one starts clean.
@@ -130,7 +132,7 @@ async fn run_all(job: &Job, names: &[String]) -> Result<ExitCode> {
 async fn start(job: &Job, number: usize, screen: &Screen) -> Result<Stack> {
     screen.line(&format!("stack {number}"), &format!("starting for Velero {}", job.minor));
     let folder = job.folder.join(format!("stack-{number}"));
-    Stack::start(job.programs.clone(), job.sandbox, &folder, screen).await
+    Stack::start(job.minor, job.programs.clone(), job.sandbox, &folder, screen).await
 }
 
 async fn scenario_on(stack: &mut Stack, scenario: &Scenario, screen: &Screen) -> Result<String> {

@@ -3,5 +3,6 @@
 //! Everything else is the program `stock`.
 
 pub mod build;
-pub mod minor;
-pub mod screen;
+
+pub use programs::screen;
+pub use velero_host::minor;

@@ -6,8 +6,8 @@
 mod application;
 mod backup;
 mod cli;
-mod cluster;
 mod components;
+mod demo;
 mod http;
 mod inside;
 mod outside;
@@ -20,13 +20,13 @@ mod scenarios;
 mod server_log;
 mod stack;
 mod tools;
-mod wait;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 // Under these names for all modules.
+use api::{self as cluster, wait};
 use stock::{build, minor, screen};
 
 use cli::{Cli, Command};
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Some(Command::Run { options }) => outside::run(&options),
         Some(Command::Build { servers }) => outside::build(&servers),
         Some(Command::Up { velero, enable_csi, plugin }) => outside::up(velero, enable_csi, &plugin),
+        Some(Command::Demo { velero, round, verbose }) => outside::demo(velero, round, verbose),
         Some(Command::Sanity) => outside::sanity(),
         Some(Command::Inside { job }) => inside::run(&job),
         Some(Command::List) => {

@@ -83,20 +83,32 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
 }
 
 pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
+    let plugins =
+        plugins.iter().map(fs::canonicalize).collect::<Result<_, _>>().context("no such plugin binary")?;
+    one(minor, Task::Up { enable_csi, plugins })
+}
+
+pub(crate) fn demo(minor: Minor, round: u64, verbose: bool) -> Result<ExitCode> {
+    one(minor, Task::Demo { round, verbose })
+}
+
+/// A stack for one task that a person looks at.
+fn one(minor: Minor, task: Task) -> Result<ExitCode> {
     let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());
     sandbox::check_tool()?;
     build::check_tools(&cache, &[minor])?;
     let ours = Ours::build(&screen)?;
     let programs = build::programs(&cache, minor, &ours, &screen)?;
     let folder = run_folder(minor)?;
-    let plugins =
-        plugins.iter().map(fs::canonicalize).collect::<Result<_, _>>().context("no such plugin binary")?;
-    let job =
-        Job { minor, programs, sandbox, folder: folder.clone(), task: Task::Up { enable_csi, plugins } };
+    let is_up = matches!(task, Task::Up { .. });
+    let job = Job { minor, programs, sandbox, folder: folder.clone(), task };
     let status = send(&job)?;
-    if status.success() || status.code() == Some(INTERRUPTED) {
+    let interrupted = status.code() == Some(INTERRUPTED);
+    if status.success() || interrupted {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-        return Ok(ExitCode::SUCCESS);
+        // Ctrl-C is the way to end what is up, and no way to end a demo well.
+        let well = status.success() || is_up;
+        return Ok(if well { ExitCode::SUCCESS } else { interrupted_code() });
     }
     screen::print(&format!("kept: {}", folder.display()));
     Ok(ExitCode::FAILURE)
@@ -112,6 +124,11 @@ pub(crate) fn sanity() -> Result<ExitCode> {
 
 /// The exit code of a sandboxed process that was told to stop.
 pub(crate) const INTERRUPTED: i32 = 130;
+
+/// The same for this process.
+pub(crate) fn interrupted_code() -> ExitCode {
+    ExitCode::from(u8::try_from(INTERRUPTED).unwrap_or(1))
+}
 
 /// Runs a job in its sandbox and waits. Ctrl-C and SIGTERM close the other process's standard input, by which it knows
 /// that it has to end; this one stays to sum up.

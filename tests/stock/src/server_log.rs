@@ -12,6 +12,9 @@ pub(crate) struct ServerLog {
     path: PathBuf,
 }
 
+/// What go-plugin says before it starts a process, at debug.
+const STARTING: &str = "starting plugin";
+
 /// One line. What is not JSON (a panic, a message of a library) has the level `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -37,6 +40,12 @@ impl ServerLog {
         let mut lines = self.lines()?;
         lines.retain(|line| line.plugin.as_deref() == Some(plugin) && line.complains());
         Ok(lines)
+    }
+
+    /// How many processes of the plugin binary of that name were started.
+    pub(crate) fn starts(&self, plugin: &str) -> Result<usize> {
+        let starts = |line: &&Line| line.plugin.as_deref() == Some(plugin) && line.message == STARTING;
+        Ok(self.lines()?.iter().filter(starts).count())
     }
 
     /// The lines that hold the text.

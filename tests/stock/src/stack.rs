@@ -18,6 +18,7 @@ use crate::components::proxy::{self, FaultProxy};
 use crate::components::snapshots::{self, Snapshots};
 use crate::components::velero::{self, Server, Velero};
 use crate::components::{controllers, crds, etcd, storage};
+use crate::minor::Minor;
 use crate::ports::Ports;
 use crate::process::{Launcher, Process};
 use crate::restore::Restore;
@@ -32,6 +33,7 @@ pub(crate) struct Stack {
     pub(crate) driver: Driver,
     pub(crate) access: Access,
     pub(crate) proxy: FaultProxy,
+    minor: Minor,
     programs: Programs,
     ports: Ports,
     launcher: Launcher,
@@ -52,6 +54,7 @@ impl Stack {
     /// # Errors
     /// When a component ends or is not ready in time; what was started is ended again.
     pub(crate) async fn start(
+        minor: Minor,
         programs: Programs,
         sandbox: Sandbox,
         folder: &Path,
@@ -91,6 +94,7 @@ impl Stack {
             driver,
             access,
             proxy,
+            minor,
             programs,
             ports,
             launcher,
@@ -103,6 +107,11 @@ impl Stack {
             _api_server: api_server,
             _etcd: etcd,
         })
+    }
+
+    /// The release of its servers.
+    pub(crate) fn minor(&self) -> Minor {
+        self.minor
     }
 
     /// A plugin of ours.

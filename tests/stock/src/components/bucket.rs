@@ -62,7 +62,7 @@ impl Bucket {
 
     /// The object's content, unpacked when its name ends in `gz`.
     pub(crate) async fn read(&self, key: &str) -> Result<Vec<u8>> {
-        let content = self.http.get(&format!("/{NAME}/{key}")).await?;
+        let content = self.packed(key).await?;
         if !key.ends_with("gz") {
             return Ok(content);
         }
@@ -71,6 +71,11 @@ impl Bucket {
             .read_to_end(&mut plain)
             .with_context(|| format!("{key} is not gzip"))?;
         Ok(plain)
+    }
+
+    /// The object's content as it is.
+    pub(crate) async fn packed(&self, key: &str) -> Result<Vec<u8>> {
+        self.http.get(&format!("/{NAME}/{key}")).await
     }
 
     pub(crate) async fn json(&self, key: &str) -> Result<Value> {

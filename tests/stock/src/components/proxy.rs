@@ -63,6 +63,11 @@ impl FaultProxy {
             .collect()
     }
 
+    /// How many requests of that client there were, and how many failed.
+    pub(crate) fn tally(&self, user_agent: &str) -> (usize, usize) {
+        self.proxy.tally(user_agent)
+    }
+
     pub(crate) fn forget_requests(&self) {
         self.proxy.forget_requests();
     }

@@ -9,6 +9,7 @@ mod builtin_and_ours;
 mod driver_errors;
 mod dying_plugins;
 mod expect;
+mod oracle;
 mod progress_error;
 mod refused_plugins;
 mod restores;
@@ -40,6 +41,7 @@ pub(crate) const ALL: &[Scenario] = &[
     driver_errors::PERMANENT,
     driver_errors::PERMANENT_WHILE_WAITING,
     api_trouble::SCENARIO,
+    oracle::SCENARIO,
     server_restart::WHILE_WAITING,
     server_restart::IN_PROGRESS,
     builtin_and_ours::SCENARIO,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 /// What one look at the world found.
-pub(crate) enum Look<T> {
+pub enum Look<T> {
     /// There it is.
     Found(T),
     /// Not yet; the text says what is there instead.
@@ -17,7 +17,7 @@ pub(crate) enum Look<T> {
 ///
 /// # Errors
 /// When a look fails, or `limit` passes: then with what the last look saw.
-pub(crate) async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> Result<T>
+pub async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<Look<T>>>,
 {
