@@ -98,6 +98,23 @@ impl Cluster {
         json(merged.with_context(|| told("patch", kind, namespace, name))?)
     }
 
+    /// Merges `patch` into the status of the object, which [`merge`](Self::merge) leaves as it is.
+    ///
+    /// # Errors
+    /// When the API server refuses or is not reached.
+    pub async fn merge_status(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<()> {
+        let api = self.api(kind, namespace);
+        let merged = api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        merged.with_context(|| told("patch the status of", kind, namespace, name))?;
+        Ok(())
+    }
+
     /// Asks for the deletion; an object that is gone already is no error.
     ///
     /// # Errors

@@ -24,19 +24,18 @@ impl Application {
         cluster.create(CONFIG_MAP, namespace, settings).await?;
         let claims: Vec<String> = (0..claims).map(|number| format!("data-{number}")).collect();
         for claim in &claims {
-            let claim = json!({
-                "metadata": {"name": claim},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": storage::CLASS,
-                    "resources": {"requests": {"storage": "1Mi"}},
-                },
-            });
-            cluster.create(CLAIM, namespace, claim).await?;
+            create_claim(cluster, namespace, claim, storage::CLASS).await?;
         }
         let application = Self { namespace: namespace.to_owned(), claims };
         application.bound(cluster).await?;
         Ok(application)
+    }
+
+    /// Adds a claim of this storage class and waits until it is bound.
+    pub(crate) async fn add_claim(&mut self, cluster: &Cluster, name: &str, class: &str) -> Result<()> {
+        create_claim(cluster, &self.namespace, name, class).await?;
+        self.claims.push(name.to_owned());
+        self.bound(cluster).await
     }
 
     /// Waits until every claim is bound.
@@ -68,4 +67,17 @@ impl Application {
         })
         .await
     }
+}
+
+async fn create_claim(cluster: &Cluster, namespace: &str, name: &str, class: &str) -> Result<()> {
+    let claim = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "resources": {"requests": {"storage": "1Mi"}},
+        },
+    });
+    cluster.create(CLAIM, namespace, claim).await?;
+    Ok(())
 }

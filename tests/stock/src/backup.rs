@@ -158,6 +158,11 @@ impl Backup {
         self.file("-resource-list.json.gz").await
     }
 
+    /// What Velero knows of the volumes.
+    pub(crate) async fn volume_infos(&self) -> Result<Value> {
+        self.bucket.json(&self.key("-volumeinfo.json.gz")).await
+    }
+
     /// All error texts of the results, of whatever section.
     pub(crate) async fn error_texts(&self) -> Result<Vec<String>> {
         let results = self.file("-results.gz").await?;

@@ -15,19 +15,25 @@ pub(crate) async fn create_classes(cluster: &Cluster) -> Result<()> {
         "spec": {"attachRequired": false, "podInfoOnMount": false},
     });
     cluster.create(CSI_DRIVER, "", driver).await?;
-    let storage_class = json!({
-        "metadata": {"name": CLASS},
-        "provisioner": driver::NAME,
-        "reclaimPolicy": "Delete",
-        // Binds without a scheduler and without a pod.
-        "volumeBindingMode": "Immediate",
-    });
-    cluster.create(STORAGE_CLASS, "", storage_class).await?;
+    create_class(cluster, CLASS).await?;
     let snapshot_class = json!({
         "metadata": {"name": CLASS, "labels": {"velero.io/csi-volumesnapshot-class": "true"}},
         "driver": driver::NAME,
         "deletionPolicy": "Delete",
     });
     cluster.create(SNAPSHOT_CLASS, "", snapshot_class).await?;
+    Ok(())
+}
+
+/// A storage class that leads claims to the driver.
+pub(crate) async fn create_class(cluster: &Cluster, name: &str) -> Result<()> {
+    let storage_class = json!({
+        "metadata": {"name": name},
+        "provisioner": driver::NAME,
+        "reclaimPolicy": "Delete",
+        // Binds without a scheduler and without a pod.
+        "volumeBindingMode": "Immediate",
+    });
+    cluster.create(STORAGE_CLASS, "", storage_class).await?;
     Ok(())
 }

@@ -10,9 +10,11 @@ mod driver_errors;
 mod dying_plugins;
 mod expect;
 mod oracle;
+mod policies;
 mod progress_error;
 mod refused_plugins;
 mod restores;
+mod retained;
 mod server_restart;
 mod snapshots_of_different_latency;
 mod standalone;
@@ -50,7 +52,11 @@ pub(crate) const ALL: &[Scenario] = &[
     restores::BY_BUILTIN,
     restores::BESIDE_BUILTIN,
     restores::BESIDE_OLD_BUILTIN,
-    restores::RETAINED,
+    retained::BY_OURS,
+    retained::BY_BUILTIN,
+    policies::STANDALONE,
+    policies::CUSTOM,
+    policies::SKIP,
     progress_error::SCENARIO,
     dying_plugins::IN_EXECUTE,
     dying_plugins::IN_PROGRESS,

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use csi_driver::fault::Delay;
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::standalone::{self, LIMIT};
 use super::{Scenario, everywhere, expect};
 use crate::application::Application;
 use crate::backup::Backup;
-use crate::cluster::{CLAIM, SNAPSHOT, SNAPSHOT_CONTENT, VOLUME, text};
+use crate::cluster::{CLAIM, SNAPSHOT, SNAPSHOT_CONTENT, text};
 use crate::components::velero::Server;
 use crate::minor::Minor;
 use crate::restore::Restore;
@@ -57,13 +57,6 @@ pub(super) const BESIDE_OLD_BUILTIN: Scenario = Scenario {
         (!names_by_archive(minor)).then_some("csi-actions adds its wait to Velero's own actions")
     },
     run: |stack| beside_builtin(stack, false).boxed_local(),
-};
-
-pub(super) const RETAINED: Scenario = Scenario {
-    name: "restore-retained",
-    shows: "a claim whose volume is kept by its policy comes back with the data of the backup, not those of today",
-    skip_on: everywhere,
-    run: |stack| retained(stack).boxed_local(),
 };
 
 /// How long the storage says "not ready" of a snapshot that a restore waits for.
@@ -166,7 +159,7 @@ async fn by_builtin(stack: &mut Stack) -> Result<String> {
 
 /// Up to 1.15 the restore of Velero's own actions makes a second content of each snapshot, under a random name and without
 /// the name of the backup. Nobody who deletes the backup can know it.
-async fn remove_second_contents(stack: &Stack) -> Result<()> {
+pub(super) async fn remove_second_contents(stack: &Stack) -> Result<()> {
     for content in stack.cluster.list(SNAPSHOT_CONTENT, "").await? {
         let labels = &content["metadata"]["labels"];
         let is_second =
@@ -218,70 +211,29 @@ async fn beside_builtin(stack: &mut Stack, waits: bool) -> Result<String> {
     Ok(if waits { "the claim waited" } else { "left to Velero's own actions" }.to_owned())
 }
 
-async fn retained(stack: &mut Stack) -> Result<String> {
-    stack.server(standalone::server(stack)?).await?;
-    let application = stack.application("retained", 1).await?;
-    write_data(stack, &application).await?;
-    let [volume] = <[String; 1]>::try_from(stack.cluster.names(VOLUME, "").await?)
-        .map_err(|names| anyhow!("one volume was expected: {names:?}"))?;
-    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
-    stack.cluster.merge(VOLUME, "", &volume, &retain).await?;
-    let backup = backed_up(stack, "retained", &application, 1).await?;
-    let old = stack.volume(&application.namespace, "data-0").await?;
-    fs::write(old.join("data"), "written after the backup")?;
-    application.delete(&stack.cluster).await?;
-    // Its object goes too, as in another cluster on the same storage; the volume itself stays.
-    stack.cluster.delete(VOLUME, "", &volume).await?;
-    stack.cluster.merge(VOLUME, "", &volume, &json!({"metadata": {"finalizers": null}})).await.ok();
-    absent(stack, &volume).await?;
-
-    let restore = stack.restore("retained", &backup, &json!({})).await?;
-    settles_clean(stack, &restore).await?;
-    application.bound(&stack.cluster).await?;
-    has_its_data(stack, &application).await?;
-    ensure!(old.exists(), "the volume that was to be kept is gone from the storage");
-    let volumes = stack.cluster.names(VOLUME, "").await?;
-    let [new] = volumes.as_slice() else { bail!("one volume was expected: {volumes:?}") };
-    ensure!(*new != volume, "the old volume came back");
-    let kept = stack.cluster.get(VOLUME, "", new).await?.context("the new volume is gone")?;
-    ensure!(
-        text(&kept, "/spec/persistentVolumeReclaimPolicy") == "Retain",
-        "the new volume is not kept: {kept}"
-    );
-    let delete = json!({"spec": {"persistentVolumeReclaimPolicy": "Delete"}});
-    stack.cluster.merge(VOLUME, "", new, &delete).await?;
-    expect::no_complaints(stack, standalone::PLUGIN)?;
-    application.delete(&stack.cluster).await?;
-    backup.delete(LIMIT).await?;
-    gone(stack).await?;
-    Ok("the claim has a new volume with the data of the backup".to_owned())
-}
-
-/// Waits until the volume's object is gone.
-async fn absent(stack: &Stack, volume: &str) -> Result<()> {
-    until("the volume's object gone", LIMIT, || async {
-        Ok(match stack.cluster.get(VOLUME, "", volume).await? {
-            None => Look::Found(()),
-            Some(volume) => Look::NotYet(volume["metadata"].to_string()),
-        })
-    })
-    .await
-}
-
 /// A clean backup of the application.
-async fn backed_up(stack: &Stack, name: &str, application: &Application, operations: i64) -> Result<Backup> {
+pub(super) async fn backed_up(
+    stack: &Stack,
+    name: &str,
+    application: &Application,
+    operations: i64,
+) -> Result<Backup> {
     let backup = stack.backup(name, application, &json!({})).await?;
     expect::clean(&backup.settles(LIMIT).await?, operations)?;
     Ok(backup)
 }
 
 /// The restore is Completed without an error or a warning; gives its status.
-async fn settles_clean(stack: &Stack, restore: &Restore) -> Result<Value> {
+pub(super) async fn settles_clean(stack: &Stack, restore: &Restore) -> Result<Value> {
     settles(stack, restore, |_| false).await
 }
 
 /// The restore is Completed without an error, and without a warning but those that are `expected`; gives its status.
-async fn settles(stack: &Stack, restore: &Restore, expected: impl Fn(&str) -> bool) -> Result<Value> {
+pub(super) async fn settles(
+    stack: &Stack,
+    restore: &Restore,
+    expected: impl Fn(&str) -> bool,
+) -> Result<Value> {
     let restored = restore.settles(LIMIT).await?;
     let mut complaints = restore.complaints().await?;
     complaints.retain(|complaint| !expected(complaint));
@@ -293,7 +245,7 @@ async fn settles(stack: &Stack, restore: &Restore, expected: impl Fn(&str) -> bo
 }
 
 /// Writes a file into each volume, with a text of its own.
-async fn write_data(stack: &Stack, application: &Application) -> Result<()> {
+pub(super) async fn write_data(stack: &Stack, application: &Application) -> Result<()> {
     for claim in &application.claims {
         let file = stack.volume(&application.namespace, claim).await?.join("data");
         fs::write(&file, text_of(claim)).with_context(|| format!("cannot write {}", file.display()))?;
@@ -302,7 +254,7 @@ async fn write_data(stack: &Stack, application: &Application) -> Result<()> {
 }
 
 /// Each volume holds the text that was written into its original.
-async fn has_its_data(stack: &Stack, application: &Application) -> Result<()> {
+pub(super) async fn has_its_data(stack: &Stack, application: &Application) -> Result<()> {
     for claim in &application.claims {
         let file = stack.volume(&application.namespace, claim).await?.join("data");
         let found = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -316,7 +268,7 @@ fn text_of(claim: &str) -> String {
 }
 
 /// No snapshot is left in the storage, and no object of one in the cluster. The controllers may still be at it.
-async fn gone(stack: &Stack) -> Result<()> {
+pub(super) async fn gone(stack: &Stack) -> Result<()> {
     until("nothing left", LIMIT, || async {
         Ok(match expect::nothing_left(stack).await {
             Ok(()) => Look::Found(()),
