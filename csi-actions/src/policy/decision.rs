@@ -31,7 +31,7 @@ pub enum Told {
     Quietly,
     /// There is nothing to take a snapshot of.
     Plainly,
-    /// The user ordered otherwise.
+    /// The user may expect otherwise.
     AsWarning,
 }
 
@@ -114,7 +114,10 @@ fn by_backup(backup: &Backup, word: Word) -> Result<Option<Decision>, Refusal> {
         if word == Word::TakeAlone {
             return Err(Refusal::NotMoved);
         }
-        return Ok(Some(quietly("snapshotMoveData: a data mover takes the snapshots of this backup")));
+        // Only asked in standalone mode, where Velero's own data movement is off as well.
+        let why = "this plugin takes no snapshots of a backup with snapshotMoveData, and Velero moves data with EnableCSI only: unless \
+                   another plugin does, the data is not backed up";
+        return Ok(Some(Decision::Leave { why: why.to_owned(), told: Told::AsWarning }));
     }
     let is_off = word == Word::Nothing && backup.snapshot_volumes() == Some(false);
     Ok(is_off.then(|| quietly("snapshotVolumes is false")))
@@ -181,11 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn data_movement_is_left_to_a_data_mover_but_not_for_a_volume_that_only_we_take() {
+    fn data_movement_is_left_to_others_with_a_warning_but_not_for_a_volume_that_only_we_take() {
         let moved = json!({"snapshotMoveData": true});
-        for word in [Word::Take, Word::Nothing, Word::Leave("skip")] {
-            assert!(leaves(&decided(moved.clone(), &claim(), word), Told::Quietly), "{word:?}");
+        for word in [Word::Take, Word::Nothing] {
+            assert!(leaves(&decided(moved.clone(), &claim(), word), Told::AsWarning), "{word:?}");
         }
+        assert!(leaves(&decided(moved.clone(), &claim(), Word::Leave("skip")), Told::Quietly));
         assert_eq!(decided(moved, &claim(), Word::TakeAlone), Err(Refusal::NotMoved));
     }
 
