@@ -102,13 +102,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses or is not reached.
-    pub async fn merge_status(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        patch: &Value,
-    ) -> Result<()> {
+    pub async fn merge_status(&self, kind: Kind, namespace: &str, name: &str, patch: &Value) -> Result<()> {
         let api = self.api(kind, namespace);
         let merged = api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         merged.with_context(|| told("patch the status of", kind, namespace, name))?;
