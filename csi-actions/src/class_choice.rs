@@ -1,4 +1,4 @@
-//! Which VolumeSnapshotClass a snapshot is taken with. In this order:
+//! Which class a snapshot is taken with, or a group of snapshots. In this order:
 //!
 //! - the annotation of the claim;
 //! - the annotation of the backup for the driver, then the one for the provisioner;
@@ -14,14 +14,46 @@ use velero_plugin::Backup;
 use crate::keys;
 use crate::object::{annotation, label, name, text};
 
+/// The names by which users choose a class.
+#[derive(Debug)]
+pub struct ClassKeys {
+    kind: &'static str,
+    /// Annotation on a claim.
+    of_claim: &'static str,
+    /// Start of the annotation on a backup.
+    of_driver: &'static str,
+    /// Label on a class.
+    label: &'static str,
+    /// Annotation on a class.
+    default: &'static str,
+}
+
+/// For snapshots of one volume.
+pub const SNAPSHOT_KEYS: ClassKeys = ClassKeys {
+    kind: "VolumeSnapshotClass",
+    of_claim: keys::SNAPSHOT_CLASS,
+    of_driver: keys::SNAPSHOT_CLASS_OF_DRIVER,
+    label: keys::SNAPSHOT_CLASS,
+    default: keys::DEFAULT_CLASS,
+};
+
+/// For groups.
+pub const GROUP_KEYS: ClassKeys = ClassKeys {
+    kind: "VolumeGroupSnapshotClass",
+    of_claim: keys::GROUP_CLASS_OF_CLAIM,
+    of_driver: keys::GROUP_CLASS_OF_DRIVER,
+    label: keys::GROUP_CLASS,
+    default: keys::DEFAULT_GROUP_CLASS,
+};
+
 /// Why no class can be taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum ClassError {
     /// The named class does not exist.
-    #[error(
-        "VolumeSnapshotClass {class:?}, named by the {source_of_name}, does not exist; there are: {existing}"
-    )]
+    #[error("{kind} {class:?}, named by the {source_of_name}, does not exist; there are: {existing}")]
     Unknown {
+        /// The kind of classes.
+        kind: &'static str,
         /// The name.
         class: String,
         /// Where the name stands.
@@ -31,9 +63,11 @@ pub enum ClassError {
     },
     /// The named class is of another driver.
     #[error(
-        "VolumeSnapshotClass {class:?}, named by the {source_of_name}, is of driver {theirs:?}, the volume of {ours:?}"
+        "{kind} {class:?}, named by the {source_of_name}, is of driver {theirs:?}, the volume of {ours:?}"
     )]
     OtherDriver {
+        /// The kind of classes.
+        kind: &'static str,
         /// The class.
         class: String,
         /// Where the name stands.
@@ -45,17 +79,23 @@ pub enum ClassError {
     },
     /// The driver has no class.
     #[error(
-        "there is no VolumeSnapshotClass of driver {0:?}: create one, or exclude the volume if the driver can't take \
-         snapshots"
+        "there is no {kind} of driver {driver:?}: create one, or exclude the volume if the driver can't take such snapshots"
     )]
-    NoClass(String),
+    NoClass {
+        /// The kind of classes.
+        kind: &'static str,
+        /// The driver.
+        driver: String,
+    },
     /// Several classes are as good as each other.
     #[error(
-        "{count} VolumeSnapshotClasses of driver {driver:?} {why}: {candidates}; label one of them \
-         velero.io/csi-volumesnapshot-class: \"true\", or name one by the annotation velero.io/csi-volumesnapshot-class \
-         of the claim"
+        "{count} {}es of driver {driver:?} {why}: {candidates}; label one of them {}: \"true\", or name one by the \
+         annotation {} of the claim",
+        .keys.kind, .keys.label, .keys.of_claim
     )]
     Ambiguous {
+        /// The names that are asked for.
+        keys: &'static ClassKeys,
         /// The driver.
         driver: String,
         /// How many there are.
@@ -70,6 +110,8 @@ pub enum ClassError {
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
+    /// The names to go by.
+    pub keys: &'static ClassKeys,
     /// All classes of the cluster.
     pub classes: &'a [Value],
     /// The driver of the volume (`pv.spec.csi.driver`), which alone can snapshot it.
@@ -94,25 +136,25 @@ impl<'a> Choice<'a> {
         }
         let of_driver: Vec<&Value> =
             self.classes.iter().filter(|class| text(class, &["driver"]) == Some(self.driver)).collect();
-        let of = |filter: fn(&Value) -> bool| -> Vec<&'a Value> {
-            of_driver.iter().copied().filter(|class| filter(class)).collect()
+        let of = |filter: fn(Self, &Value) -> bool| -> Vec<&'a Value> {
+            of_driver.iter().copied().filter(|class| filter(self, class)).collect()
         };
-        let labelled = of(is_labelled);
+        let labelled = of(Self::is_labelled);
         let labelled_default: Vec<&Value> =
-            labelled.iter().copied().filter(|class| is_default(class)).collect();
+            labelled.iter().copied().filter(|class| self.is_default(class)).collect();
         match (labelled.as_slice(), labelled_default.as_slice()) {
             ([one], _) | (_, [one]) => return Ok(name(one)),
             ([], _) => {}
             (several, _) => return Err(self.ambiguous(several, "have Velero's label")),
         }
-        match of(is_default).as_slice() {
+        match of(Self::is_default).as_slice() {
             [one] => return Ok(name(one)),
             [] => {}
             several => return Err(self.ambiguous(several, "are marked as default")),
         }
         match of_driver.as_slice() {
             [one] => Ok(name(one)),
-            [] => Err(ClassError::NoClass(self.driver.to_owned())),
+            [] => Err(ClassError::NoClass { kind: self.keys.kind, driver: self.driver.to_owned() }),
             several => Err(self.ambiguous(several, "have neither Velero's label nor the default mark")),
         }
     }
@@ -121,18 +163,21 @@ impl<'a> Choice<'a> {
     pub fn depends_on_provisioner(self) -> bool {
         let annotations = self.backup.get(&["metadata", "annotations"]).and_then(Value::as_object);
         self.named().is_none()
-            && annotations
-                .is_some_and(|all| all.keys().any(|key| key.starts_with(keys::SNAPSHOT_CLASS_OF_DRIVER)))
+            && annotations.is_some_and(|all| all.keys().any(|key| key.starts_with(self.keys.of_driver)))
     }
 
     /// The class that a user named, and where.
     fn named(self) -> Option<(&'a str, String)> {
-        if let Some(class) = annotation(self.claim, keys::SNAPSHOT_CLASS) {
-            return Some((class, format!("annotation {} of the claim", keys::SNAPSHOT_CLASS)));
+        let of_claim = self.keys.of_claim;
+        if let Some(class) = annotation(self.claim, of_claim) {
+            return Some((class, format!("annotation {of_claim} of the claim")));
         }
+        let annotations = self.backup.get(&["metadata", "annotations"])?.as_object()?;
         [Some(self.driver), self.provisioner].into_iter().flatten().find_map(|driver| {
-            let key = format!("{}{}", keys::SNAPSHOT_CLASS_OF_DRIVER, driver.to_ascii_lowercase());
-            let class = self.backup.annotation(&key).filter(|class| !class.is_empty())?;
+            // Velero writes the driver in lower case for snapshots, and as it is for groups.
+            let key = format!("{}{driver}", self.keys.of_driver);
+            let (key, class) = annotations.iter().find(|(each, _)| each.eq_ignore_ascii_case(&key))?;
+            let class = class.as_str().filter(|class| !class.is_empty())?;
             Some((class, format!("annotation {key} of the backup")))
         })
     }
@@ -140,31 +185,32 @@ impl<'a> Choice<'a> {
     fn honour(self, class: &str, source_of_name: String) -> Result<&'a str, ClassError> {
         let Some(found) = self.classes.iter().find(|each| name(each).eq_ignore_ascii_case(class)) else {
             let class = class.to_owned();
-            return Err(ClassError::Unknown { class, source_of_name, existing: names(self.classes.iter()) });
+            let (kind, existing) = (self.keys.kind, names(self.classes.iter()));
+            return Err(ClassError::Unknown { kind, class, source_of_name, existing });
         };
         let theirs = text(found, &["driver"]).unwrap_or_default();
         if theirs.eq_ignore_ascii_case(self.driver) {
             return Ok(name(found));
         }
         let (class, theirs, ours) = (name(found).to_owned(), theirs.to_owned(), self.driver.to_owned());
-        Err(ClassError::OtherDriver { class, source_of_name, theirs, ours })
+        Err(ClassError::OtherDriver { kind: self.keys.kind, class, source_of_name, theirs, ours })
     }
 
     fn ambiguous(self, several: &[&Value], why: &'static str) -> ClassError {
         let candidates = names(several.iter().copied());
-        ClassError::Ambiguous { driver: self.driver.to_owned(), count: several.len(), why, candidates }
+        let (keys, driver) = (self.keys, self.driver.to_owned());
+        ClassError::Ambiguous { keys, driver, count: several.len(), why, candidates }
     }
-}
 
-fn is_labelled(class: &Value) -> bool {
-    // An empty value counts: Velero only asks for the key. "false" is what a user writes who means no.
-    let value = class.pointer("/metadata/labels").and_then(|labels| labels.get(keys::SNAPSHOT_CLASS));
-    value.and_then(Value::as_str).is_some_and(|value| value != "false")
-}
+    fn is_labelled(self, class: &Value) -> bool {
+        // An empty value counts: Velero only asks for the key. "false" is what a user writes who means no.
+        let value = class.pointer("/metadata/labels").and_then(|labels| labels.get(self.keys.label));
+        value.and_then(Value::as_str).is_some_and(|value| value != "false")
+    }
 
-fn is_default(class: &Value) -> bool {
-    annotation(class, keys::DEFAULT_CLASS) == Some("true")
-        && label(class, keys::SNAPSHOT_CLASS) != Some("false")
+    fn is_default(self, class: &Value) -> bool {
+        annotation(class, self.keys.default) == Some("true") && label(class, self.keys.label) != Some("false")
+    }
 }
 
 fn names<'a>(classes: impl Iterator<Item = &'a Value>) -> String {
@@ -191,9 +237,19 @@ mod tests {
     }
 
     fn choose(classes: &[Value], claim: Value, backup: Value) -> Result<String, ClassError> {
+        choose_by(&SNAPSHOT_KEYS, classes, claim, backup)
+    }
+
+    fn choose_by(
+        keys: &'static ClassKeys,
+        classes: &[Value],
+        claim: Value,
+        backup: Value,
+    ) -> Result<String, ClassError> {
         let backup = Backup::from(json!({"metadata": {"annotations": backup}}));
         let claim = json!({"metadata": {"annotations": claim}});
         let choice = Choice {
+            keys,
             classes,
             driver: "csi.acme.io",
             provisioner: Some("wrapper"),
@@ -207,14 +263,14 @@ mod tests {
     fn c01_a_default_by_annotation_is_taken_where_no_class_has_the_label() {
         let classes =
             [plain("a", "csi.acme.io"), class("b", "csi.acme.io", json!({}), json!({DEFAULT: "true"}))];
-        assert_eq!(choose(&classes, json!({}), json!({})), Ok("b".to_owned()));
+        assert_eq!(choose(&classes, json!({}), json!({})).unwrap(), "b");
     }
 
     #[test]
     fn c01_the_only_class_needs_no_mark_and_two_without_a_mark_are_an_error() {
         assert_eq!(
-            choose(&[plain("a", "csi.acme.io"), plain("x", "other")], json!({}), json!({})),
-            Ok("a".to_owned())
+            choose(&[plain("a", "csi.acme.io"), plain("x", "other")], json!({}), json!({})).unwrap(),
+            "a"
         );
         let error = choose(&[plain("a", "csi.acme.io"), plain("b", "csi.acme.io")], json!({}), json!({}))
             .unwrap_err();
@@ -225,16 +281,16 @@ mod tests {
 
     #[test]
     fn c04_a_static_volume_without_a_class_is_matched_by_its_driver() {
-        assert_eq!(choose(&[plain("a", "csi.acme.io")], json!(null), json!(null)), Ok("a".to_owned()));
+        assert_eq!(choose(&[plain("a", "csi.acme.io")], json!(null), json!(null)).unwrap(), "a");
         let error = choose(&[plain("a", "other")], json!({}), json!({})).unwrap_err();
-        assert_eq!(error, ClassError::NoClass("csi.acme.io".to_owned()));
+        assert!(matches!(error, ClassError::NoClass { driver, .. } if driver == "csi.acme.io"));
     }
 
     #[test]
     fn i29_the_driver_counts_and_not_the_name_of_the_provisioner() {
         assert_eq!(
-            choose(&[plain("a", "csi.acme.io"), plain("w", "wrapper")], json!({}), json!({})),
-            Ok("a".to_owned())
+            choose(&[plain("a", "csi.acme.io"), plain("w", "wrapper")], json!({}), json!({})).unwrap(),
+            "a"
         );
     }
 
@@ -245,7 +301,7 @@ mod tests {
         assert!(matches!(&error, ClassError::Unknown { class, .. } if class == "snapclas-typo"), "{error}");
         let error = choose(&classes, json!({LABEL: "o"}), json!({})).unwrap_err();
         assert!(matches!(error, ClassError::OtherDriver { .. }), "{error}");
-        assert_eq!(choose(&classes, json!({LABEL: "A"}), json!({})), Ok("a".to_owned()));
+        assert_eq!(choose(&classes, json!({LABEL: "A"}), json!({})).unwrap(), "a");
     }
 
     #[test]
@@ -255,7 +311,7 @@ mod tests {
             class("b", "csi.acme.io", json!({}), json!({DEFAULT: "true"})),
             plain("c", "csi.acme.io"),
         ];
-        assert_eq!(choose(&classes, json!({}), json!({})), Ok("b".to_owned()));
+        assert_eq!(choose(&classes, json!({}), json!({})).unwrap(), "b");
     }
 
     #[test]
@@ -263,9 +319,37 @@ mod tests {
         let one = class("a", "csi.acme.io", json!({LABEL: ""}), json!({}));
         let two = class("b", "csi.acme.io", json!({LABEL: "true"}), json!({}));
         let default = class("d", "csi.acme.io", json!({LABEL: "true"}), json!({DEFAULT: "true"}));
-        assert_eq!(choose(&[one.clone(), default], json!({}), json!({})), Ok("d".to_owned()));
+        assert_eq!(choose(&[one.clone(), default], json!({}), json!({})).unwrap(), "d");
         let error = choose(&[one, two], json!({}), json!({})).unwrap_err();
         assert!(matches!(error, ClassError::Ambiguous { count: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_class_for_groups_is_chosen_by_its_own_keys_and_the_driver_in_any_case() {
+        let classes = [
+            class("a", "csi.acme.io", json!({"velero.io/csi-volumegroupsnapshot-class": "true"}), json!({})),
+            class("b", "csi.acme.io", json!({LABEL: "true"}), json!({DEFAULT: "true"})),
+        ];
+        let choose =
+            |classes: &[Value], claim: Value, backup: Value| choose_by(&GROUP_KEYS, classes, claim, backup);
+        assert_eq!(choose(&classes, json!({}), json!({})).unwrap(), "a");
+        let of_claim = json!({"velero.io/csi-volume-group-snapshot-class": "b"});
+        assert_eq!(choose(&classes, of_claim, json!({})).unwrap(), "b");
+        let of_backup = json!({"velero.io/csi-volumegroupsnapshot-class_CSI.acme.io": "b"});
+        assert_eq!(choose(&classes, json!({}), of_backup).unwrap(), "b");
+        assert_eq!(choose(&[plain("c", "csi.acme.io"), plain("x", "y")], json!({}), json!({})).unwrap(), "c");
+        let two = [plain("c", "csi.acme.io"), plain("d", "csi.acme.io")];
+        let error = choose(&two, json!({}), json!({})).unwrap_err().to_string();
+        for part in [
+            "VolumeGroupSnapshotClasses",
+            "c, d",
+            "velero.io/csi-volumegroupsnapshot-class: \"true\"",
+            "velero.io/csi-volume-group-snapshot-class of",
+        ] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+        let error = choose(&[], json!({}), json!({})).unwrap_err().to_string();
+        assert!(error.contains("no VolumeGroupSnapshotClass of driver"), "{error}");
     }
 
     #[test]
@@ -279,9 +363,9 @@ mod tests {
         let classes = [plain("a", "csi.acme.io"), plain("b", "csi.acme.io")];
         let by_driver = json!({"velero.io/csi-volumesnapshot-class_csi.acme.io": "a",
             "velero.io/csi-volumesnapshot-class_wrapper": "b"});
-        assert_eq!(choose(&classes, json!({}), by_driver), Ok("a".to_owned()));
+        assert_eq!(choose(&classes, json!({}), by_driver).unwrap(), "a");
         let by_provisioner = json!({"velero.io/csi-volumesnapshot-class_wrapper": "b"});
-        assert_eq!(choose(&classes, json!({}), by_provisioner.clone()), Ok("b".to_owned()));
-        assert_eq!(choose(&classes, json!({LABEL: "a"}), by_provisioner), Ok("a".to_owned()));
+        assert_eq!(choose(&classes, json!({}), by_provisioner.clone()).unwrap(), "b");
+        assert_eq!(choose(&classes, json!({LABEL: "a"}), by_provisioner).unwrap(), "a");
     }
 }

@@ -5,20 +5,23 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
+use crate::cluster::resource::Resource;
 use crate::cluster::{ApiError, Cluster, Reason};
-use crate::object::{Content, Snapshot, annotation, is_deleting, name, namespace, uid};
-use crate::{keys, names};
+use crate::keys;
+use crate::object::{Content, annotation, is_deleting, name, namespace, uid};
+use crate::pair::Pair;
 
 /// How often a content that is going is looked at, and touched: a sidecar that is writing the status at the moment of
 /// the deletion overlooks it, and would look again after a quarter of an hour.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A snapshot to take away, and its content.
+/// A snapshot to take away, or a group of them, and its content.
 ///
-/// Whoever makes one has checked that the snapshot belongs to the backup.
+/// Whoever makes one has checked that the snapshot belongs to the backup, and to no group: a driver deletes a group as a
+/// whole only.
 #[derive(Debug, Clone)]
 pub struct Doomed {
+    pair: Pair,
     namespace: String,
     name: String,
     uid: String,
@@ -29,10 +32,11 @@ impl Doomed {
     /// By the snapshot; `None` where it has no UID, so that it can't be told from another one of its name.
     ///
     /// A snapshot that is not bound yet may have a content all the same, under the name that the controller gives it.
-    pub fn by_snapshot(snapshot: &Value) -> Option<Self> {
+    pub fn by_snapshot(pair: Pair, snapshot: &Value) -> Option<Self> {
         let uid = uid(snapshot)?.to_owned();
-        let content = Snapshot(snapshot).bound_content().map_or_else(|| names::content(&uid), str::to_owned);
+        let content = pair.content_name(snapshot)?;
         Some(Self {
+            pair,
             namespace: namespace(snapshot).to_owned(),
             name: name(snapshot).to_owned(),
             uid,
@@ -42,11 +46,13 @@ impl Doomed {
 
     /// By the content; `None` where it is not bound.
     pub fn by_content(content: &Value) -> Option<Self> {
-        let (namespace, snapshot) = Content(content).snapshot()?;
+        let pair = Pair::snapshot();
+        let (namespace, snapshot) = pair.reference(content)?;
         Some(Self {
+            pair,
             namespace: namespace.to_owned(),
             name: snapshot.to_owned(),
-            uid: Content(content).bound_uid()?.to_owned(),
+            uid: pair.bound_uid(content)?.to_owned(),
             content: name(content).to_owned(),
         })
     }
@@ -61,7 +67,7 @@ impl Doomed {
     /// When the API server refuses or can't be reached; then the policy may be Delete already.
     pub async fn discard(&self, cluster: &Cluster, wait: Duration) -> Result<bool, ApiError> {
         self.mark(cluster).await?;
-        match cluster.delete(SNAPSHOTS, &self.namespace, &self.name, &self.uid).await {
+        match cluster.delete(self.pair.snapshots, &self.namespace, &self.name, &self.uid).await {
             // Another snapshot has the name, so ours is gone.
             Err(error) if error.reason == Reason::Conflict => {}
             done => done?,
@@ -78,15 +84,17 @@ impl Doomed {
             }
             sleep(LOOK).await;
             if is_deleting(&content) {
-                nudge(cluster, &content).await;
+                nudge(cluster, self.pair.contents, &content).await;
             }
         }
     }
 
     /// Gives the content the policy Delete and our mark, so that finalizing won't keep it; the content, if there is one.
     async fn mark(&self, cluster: &Cluster) -> Result<Option<Value>, ApiError> {
-        let Some(content) = cluster.find(CONTENTS, "", &self.content).await? else { return Ok(None) };
-        if Content(&content).bound_uid() != Some(&self.uid) {
+        let Some(content) = cluster.find(self.pair.contents, "", &self.content).await? else {
+            return Ok(None);
+        };
+        if self.pair.bound_uid(&content) != Some(&self.uid) {
             return Ok(None);
         }
         if Content(&content).deletion_policy() == "Delete" && annotation(&content, keys::CANCELLED).is_some()
@@ -97,7 +105,7 @@ impl Doomed {
             "metadata": {"annotations": {keys::CANCELLED: "true"}},
             "spec": {"deletionPolicy": "Delete"},
         });
-        match cluster.patch(CONTENTS, "", &self.content, &patch).await {
+        match cluster.patch(self.pair.contents, "", &self.content, &patch).await {
             Ok(content) => Ok(Some(content)),
             Err(error) if error.reason == Reason::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -107,36 +115,36 @@ impl Doomed {
     /// Whether nobody else will delete the content: its snapshot is gone, and it was not told. While the driver is
     /// cutting the snapshot the sidecar finishes that first, and the policy is Delete by then.
     async fn is_orphan(&self, cluster: &Cluster, content: &Value) -> Result<bool, ApiError> {
-        if is_deleting(content) || annotation(content, keys::BEING_CREATED).is_some() {
+        if is_deleting(content) || annotation(content, self.pair.being_created).is_some() {
             return Ok(false);
         }
-        let snapshot = cluster.find(SNAPSHOTS, &self.namespace, &self.name).await?;
+        let snapshot = cluster.find(self.pair.snapshots, &self.namespace, &self.name).await?;
         Ok(snapshot.is_none_or(|snapshot| uid(&snapshot) != Some(&self.uid)))
     }
 
     async fn delete_orphan(&self, cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
-        let patch = json!({"metadata": {"annotations": {keys::BEING_DELETED: "yes"}}});
-        match cluster.patch(CONTENTS, "", &self.content, &patch).await {
+        let patch = json!({"metadata": {"annotations": {self.pair.being_deleted: "yes"}}});
+        match cluster.patch(self.pair.contents, "", &self.content, &patch).await {
             Err(error) if error.reason == Reason::NotFound => return Ok(()),
             done => done?,
         };
-        cluster.delete(CONTENTS, "", &self.content, uid(content).unwrap_or_default()).await
+        cluster.delete(self.pair.contents, "", &self.content, uid(content).unwrap_or_default()).await
     }
 }
 
 /// Touches a content that is being deleted, so that the sidecar looks at it again. What goes wrong is of no matter:
 /// the deletion itself has been ordered.
-pub async fn nudge(cluster: &Cluster, content: &Value) {
+pub async fn nudge(cluster: &Cluster, resource: Resource, content: &Value) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let patch = json!({"metadata": {"annotations": {keys::NUDGE: now.as_millis().to_string()}}});
-    if let Err(error) = cluster.patch(CONTENTS, "", name(content), &patch).await {
+    if let Err(error) = cluster.patch(resource, "", name(content), &patch).await {
         tracing::debug!("{error}");
     }
 }
 
 impl std::fmt::Display for Doomed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "VolumeSnapshot {}/{} with content {}", self.namespace, self.name, self.content)
+        write!(f, "{} {}/{} with content {}", self.pair.kind(), self.namespace, self.name, self.content)
     }
 }
 
@@ -147,9 +155,9 @@ mod tests {
     #[test]
     fn an_unbound_snapshot_is_looked_up_by_the_name_that_the_controller_gives() {
         let snapshot = json!({"metadata": {"namespace": "a", "name": "s", "uid": "u"}});
-        let text = Doomed::by_snapshot(&snapshot).map(|doomed| doomed.to_string());
+        let text = Doomed::by_snapshot(Pair::snapshot(), &snapshot).map(|doomed| doomed.to_string());
         assert_eq!(text.as_deref(), Some("VolumeSnapshot a/s with content snapcontent-u"));
-        assert!(Doomed::by_snapshot(&json!({"metadata": {"name": "s"}})).is_none());
+        assert!(Doomed::by_snapshot(Pair::snapshot(), &json!({"metadata": {"name": "s"}})).is_none());
     }
 
     #[test]

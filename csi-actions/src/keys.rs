@@ -50,6 +50,32 @@ pub const MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
 /// Finalizer on a content: the driver's sidecar takes it away once the snapshot is handled.
 pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 
+/// Finalizer on the content of a group: the driver's sidecar takes it away once the group is handled.
+pub const GROUP_CONTENT_FINALIZER: &str =
+    "groupsnapshot.storage.kubernetes.io/volumegroupsnapshotcontent-bound-protection";
+/// Annotation of the snapshot controllers on the content of a group: the name of the Secret that deletes it.
+pub const GROUP_SECRET_NAME: &str = "groupsnapshot.storage.kubernetes.io/deletion-secret-name";
+/// Annotation of the snapshot controllers on the content of a group: the namespace of that Secret.
+pub const GROUP_SECRET_NAMESPACE: &str = "groupsnapshot.storage.kubernetes.io/deletion-secret-namespace";
+/// Annotation of the snapshot controllers on the content of a group: its group is being deleted, so it may go.
+pub const GROUP_BEING_DELETED: &str = "groupsnapshot.storage.kubernetes.io/volumegroupsnapshot-being-deleted";
+
+/// Annotation of the snapshot controllers on the content of a group: the driver is cutting the group at this moment.
+pub const GROUP_BEING_CREATED: &str = "groupsnapshot.storage.kubernetes.io/volumegroupsnapshot-being-created";
+/// Annotation on a claim: the class to take for its group.
+pub const GROUP_CLASS_OF_CLAIM: &str = "velero.io/csi-volume-group-snapshot-class";
+/// Label on a class for groups: the class to take. Velero spells it otherwise than the annotation.
+pub const GROUP_CLASS: &str = "velero.io/csi-volumegroupsnapshot-class";
+/// Start of an annotation on a backup; the driver follows: the class to take for groups of that driver.
+pub const GROUP_CLASS_OF_DRIVER: &str = "velero.io/csi-volumegroupsnapshot-class_";
+/// Annotation of Kubernetes on the class to take for groups where none is named.
+pub const DEFAULT_GROUP_CLASS: &str = "groupsnapshot.storage.kubernetes.io/is-default-class";
+
+/// Label of ours on a group: tells it from the other groups of its backup, whatever the label of the claims is.
+pub const GROUP: &str = "csi-actions.velero-rs.io/group";
+/// Annotation of ours on a snapshot that was cut with a group, and on its content: the handles of all members of the
+/// group, as a JSON list. A driver deletes a group only as a whole, and asks for all of them.
+pub const GROUP_MEMBERS: &str = "csi-actions.velero-rs.io/group-members";
 /// Annotation of ours on a snapshot and its content: the capacity of the volume in bytes, the total of the progress
 /// until the driver tells the real size.
 pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";

@@ -11,12 +11,15 @@ pub mod delete;
 pub mod discard;
 pub mod driver_error;
 pub mod environment;
+pub mod group_api;
+pub mod itemblock;
 pub mod keys;
 pub mod labels;
 pub mod names;
 pub mod object;
 pub mod operation;
 pub mod ownership;
+pub mod pair;
 pub mod policy;
 pub mod quantity;
 pub mod readiness;
@@ -24,6 +27,7 @@ pub mod release;
 pub mod restore;
 pub mod server;
 pub mod settings;
+pub mod ungroup;
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +39,7 @@ use backup::volumesnapshot::SnapshotBackup;
 use backup::volumesnapshotcontent::ContentBackup;
 use delete::volumesnapshotcontent::ContentDelete;
 use environment::Environment;
+use itemblock::persistentvolumeclaim::ClaimBlock;
 use restore::persistentvolume::VolumeRestore;
 use restore::persistentvolumeclaim::ClaimRestore;
 use restore::volumesnapshot::SnapshotRestore;
@@ -67,6 +72,8 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-backup"), move || {
             ContentBackup::new(contents())
         })
+        // Not listed to a server before 1.15, which would not start: see HostArgs::before_1_15.
+        .item_block_action(name!("csi-actions.velero-rs.io/persistentvolumeclaim-block"), ClaimBlock::default)
         .restore_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolume-restore"), move || {
             VolumeRestore::new(restored.4())
         })

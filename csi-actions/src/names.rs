@@ -18,14 +18,36 @@ pub fn snapshot(backup_uid: &str, claim: &str, claim_uid: &str, attempt: u32) ->
     }
 }
 
+/// How the names that the snapshot controller gives to contents begin; the UID of the snapshot follows.
+pub const CONTENT_PREFIX: &str = "snapcontent-";
+
 /// The name that the snapshot controller gives to the content of a snapshot.
 pub fn content(snapshot_uid: &str) -> String {
-    format!("snapcontent-{snapshot_uid}")
+    format!("{CONTENT_PREFIX}{snapshot_uid}")
 }
 
-/// The name of the temporary content through which a snapshot in the storage is deleted.
-pub fn temporary_content(driver: &str, handle: &str) -> String {
-    format!("velero-del-{}", digest(&[driver, handle], 40))
+/// What tells the claims of `namespace` that carry a label with this value from all other groups of all backups.
+pub fn group_id(backup_uid: &str, namespace: &str, key: &str, value: &str) -> String {
+    digest(&[backup_uid, namespace, key, value], 16)
+}
+
+/// The name of the group of this [id](group_id) whose claims carry `value`. `attempt` as for [`snapshot`].
+pub fn group(value: &str, id: &str, attempt: u32) -> String {
+    const PART_OF_VALUE: usize = 30;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let part: String = value.chars().take(PART_OF_VALUE).map(plain).collect();
+    let again = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+    match part.trim_matches('-') {
+        "" => format!("velero-{id}{again}"),
+        part => format!("velero-{part}-{id}{again}"),
+    }
+}
+
+/// The name of the temporary content through which a snapshot in the storage is deleted, or a group: then its handle is
+/// followed by those of its members.
+pub fn temporary_content(driver: &str, handles: &[&str]) -> String {
+    let parts: Vec<&str> = [driver].into_iter().chain(handles.iter().copied()).collect();
+    format!("velero-del-{}", digest(&parts, 40))
 }
 
 /// The name of what is restored of the snapshot `archived`: of the snapshot and of its content alike. Velero's own
@@ -72,8 +94,28 @@ mod tests {
     }
 
     #[test]
+    fn i40_a_group_is_named_by_what_its_label_has_of_a_valid_name() {
+        let id = group_id("b", "a", "k", "v");
+        assert_eq!(id, group_id("b", "a", "k", "v"));
+        for other in
+            [group_id("c", "a", "k", "v"), group_id("b", "z", "k", "v"), group_id("b", "a", "k", "w")]
+        {
+            assert_ne!(id, other);
+        }
+        let table = [
+            ("db", 0, format!("velero-db-{id}")),
+            ("DB_main.x", 2, format!("velero-db-main-x-{id}-2")),
+            ("_", 0, format!("velero-{id}")),
+        ];
+        for (value, attempt, name) in table {
+            assert_eq!(group(value, &id, attempt), name);
+        }
+        assert!(group(&"x".repeat(63), &id, 9).len() <= 63);
+    }
+
+    #[test]
     fn a_deletion_that_is_repeated_meets_its_own_content() {
-        let name = temporary_content("d.csi", "snap-1");
+        let name = temporary_content("d.csi", &["snap-1"]);
         // printf 'd.csi/snap-1' | sha256sum
         assert_eq!(name, "velero-del-5f572a28093475825dabfcc5308e9e6044c5df2d");
     }

@@ -93,6 +93,13 @@ impl<'a> Snapshot<'a> {
         text(self.0, &["spec", "source", "persistentVolumeClaimName"])
     }
 
+    /// The UID of the group that it was cut with, as long as that owns it.
+    pub fn group_uid(self) -> Option<&'a str> {
+        let owners = at(self.0, &["metadata", "ownerReferences"]).and_then(Value::as_array)?;
+        let group = owners.iter().find(|owner| text(owner, &["kind"]) == Some("VolumeGroupSnapshot"))?;
+        text(group, &["uid"])
+    }
+
     /// Whether the snapshot controller has done anything with it.
     pub fn is_touched(self) -> bool {
         let finalizers = at(self.0, &["metadata", "finalizers"]).and_then(Value::as_array);
@@ -162,6 +169,46 @@ impl<'a> Content<'a> {
     }
 }
 
+/// A VolumeGroupSnapshotContent.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupContent<'a>(pub &'a Value);
+
+impl<'a> GroupContent<'a> {
+    /// `spec.driver`, "" where absent.
+    pub fn driver(self) -> &'a str {
+        text(self.0, &["spec", "driver"]).unwrap_or_default()
+    }
+
+    /// The group's handle in the storage: as the driver reported it, else as the content was made for it.
+    pub fn handle(self) -> Option<&'a str> {
+        self.reported_handle().or_else(|| {
+            text(self.0, &["spec", "source", "groupSnapshotHandles", "volumeGroupSnapshotHandle"])
+        })
+    }
+
+    /// The handle that the driver reported.
+    pub fn reported_handle(self) -> Option<&'a str> {
+        text(self.0, &["status", "volumeGroupSnapshotHandle"])
+    }
+
+    /// The handles of the members that the driver reported.
+    pub fn members(self) -> Vec<&'a str> {
+        let members = at(self.0, &["status", "volumeSnapshotInfoList"]).and_then(Value::as_array);
+        members.into_iter().flatten().filter_map(|member| text(member, &["snapshotHandle"])).collect()
+    }
+
+    /// Namespace and name of the group that it is meant for.
+    pub fn group(self) -> Option<(&'a str, &'a str)> {
+        let reference = at(self.0, &["spec", "volumeGroupSnapshotRef"])?;
+        Some((text(reference, &["namespace"])?, text(reference, &["name"])?))
+    }
+
+    /// The UID of the group that it is bound to.
+    pub fn bound_uid(self) -> Option<&'a str> {
+        text(self.0, &["spec", "volumeGroupSnapshotRef", "uid"])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +223,9 @@ mod tests {
             assert_eq!((content.driver(), content.handle(), content.is_ready()), ("", None, false));
             assert_eq!((content.restore_size(), content.error(), content.snapshot()), (None, None, None));
             assert_eq!((Snapshot(&odd).bound_content(), Snapshot(&odd).error()), (None, None));
+            let group = GroupContent(&odd);
+            assert_eq!((group.driver(), group.handle(), group.group()), ("", None, None));
+            assert!(group.members().is_empty());
             assert_eq!((name(&odd), uid(&odd), label(&odd, "a")), ("", None, None));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use velero_plugin::{Backup, label};
 
-use crate::cluster::resource::SNAPSHOTS;
+use crate::cluster::resource::{Resource, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Reason};
 use crate::object::{self, is_deleting, name, namespace, uid};
 use crate::{keys, labels, names, ownership};
@@ -19,9 +19,7 @@ pub(super) enum CreateError {
     #[error("take a snapshot: {0}")]
     Api(#[from] ApiError),
     /// Every name is taken.
-    #[error(
-        "take a snapshot: VolumeSnapshots {0} and its successors exist and are not of this backup; delete them"
-    )]
+    #[error("take a snapshot: {0} and its successors exist and are not of this backup; delete them")]
     NamesTaken(String),
 }
 
@@ -36,22 +34,35 @@ pub(super) async fn snapshot(
     capacity: Option<u64>,
 ) -> Result<Value, CreateError> {
     let claim_uid = uid(claim).unwrap_or_default();
-    let first = names::snapshot(backup.uid(), name(claim), claim_uid, 0);
-    for attempt in 0..ATTEMPTS {
+    let object = |attempt| {
         let name = names::snapshot(backup.uid(), name(claim), claim_uid, attempt);
-        let snapshot = snapshot_of(backup, claim, &name, class, capacity);
-        match cluster.create(SNAPSHOTS, namespace(claim), &snapshot).await {
+        snapshot_of(backup, claim, &name, class, capacity)
+    };
+    create_or_adopt(cluster, SNAPSHOTS, object, |existing| is_same(existing, claim_uid, backup)).await
+}
+
+/// Creates the object of the first attempt whose name is free, or takes one of them that exists and `is_same`.
+pub(super) async fn create_or_adopt(
+    cluster: &Cluster,
+    resource: Resource,
+    object: impl Fn(u32) -> Value,
+    is_same: impl Fn(&Value) -> bool,
+) -> Result<Value, CreateError> {
+    for attempt in 0..ATTEMPTS {
+        let object = object(attempt);
+        match cluster.create(resource, namespace(&object), &object).await {
             Ok(created) => return Ok(created),
             Err(error) if error.reason == Reason::AlreadyExists => {
-                let existing = cluster.find(SNAPSHOTS, namespace(claim), &name).await?;
-                if let Some(existing) = existing.filter(|existing| is_same(existing, claim_uid, backup)) {
+                let existing = cluster.find(resource, namespace(&object), name(&object)).await?;
+                if let Some(existing) = existing.filter(|existing| is_same(existing)) {
                     return Ok(existing);
                 }
             }
             Err(error) => return Err(error.into()),
         }
     }
-    Err(CreateError::NamesTaken(format!("{}/{first}", namespace(claim))))
+    let first = object(0);
+    Err(CreateError::NamesTaken(resource.object(namespace(&first), name(&first))))
 }
 
 /// Whether `existing` is the snapshot of the claim in this backup, and is to stay.

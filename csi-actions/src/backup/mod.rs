@@ -8,6 +8,8 @@ pub mod volumesnapshotcontent;
 mod claim;
 mod create;
 mod finalize;
+mod group;
+mod groups;
 mod included;
 mod retained;
 mod round;
@@ -20,14 +22,15 @@ use velero_plugin::Error;
 
 use crate::cluster::Cluster;
 use crate::discard::Doomed;
+use crate::pair::Pair;
 
 /// How long a clean-up after a failure looks whether anything is left.
 const DISCARD_LIMIT: Duration = Duration::from_secs(10);
 
 /// Takes away the snapshot of an attempt that failed with `error`. Where that fails too, the error names what is left,
 /// since nothing else will.
-async fn discard_after(error: Error, cluster: &Cluster, snapshot: &Value) -> Error {
-    let Some(doomed) = Doomed::by_snapshot(snapshot) else { return error };
+async fn discard_after(error: Error, cluster: &Cluster, pair: Pair, snapshot: &Value) -> Error {
+    let Some(doomed) = Doomed::by_snapshot(pair, snapshot) else { return error };
     match doomed.discard(cluster, DISCARD_LIMIT).await {
         Ok(true) => error,
         Ok(false) => Error::new(format!("{error}; the driver is still removing {doomed}")),

@@ -9,15 +9,18 @@ use tokio::sync::OnceCell;
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
 use velero_plugin::{Backup, Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Result, label};
 
+use super::group::Group;
+use super::groups::{Groups, Member};
 use super::retained::{self, RETAIN};
 use super::wait::{Cut, until_cut, until_ready};
 use super::{claim, create, discard_after};
 use crate::claim_size::raised_request;
-use crate::class_choice::Choice;
+use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
 use crate::cluster::{ApiError, Cluster, Query};
 use crate::environment::Environment;
 use crate::object::{Content, annotation, name, text};
+use crate::pair::Pair;
 use crate::policy::{Decision, Told};
 use crate::readiness::DEFAULT_TIMEOUT;
 use crate::{keys, ownership, quantity};
@@ -36,6 +39,7 @@ pub struct ClaimBackup {
     cluster: Cluster,
     /// A process lives as long as one backup, so the classes are those of its beginning.
     classes: OnceCell<Vec<Value>>,
+    groups: Groups,
 }
 
 impl ClaimBackup {
@@ -44,25 +48,32 @@ impl ClaimBackup {
         // Once per backup: the processes that poll never make this action.
         tracing::info!("csi-actions {}", environment.settings.mode.meaning());
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, cluster, classes: OnceCell::new() }
+        let groups = Groups::new(cluster.clone(), environment.cluster.clone());
+        Self { environment, cluster, classes: OnceCell::new(), groups }
     }
 
     /// Takes the snapshot of a claim whose volume is of a CSI driver; what was created for a snapshot that fails is
     /// removed again.
     async fn take(&self, item: &Item, volume: &Value, driver: &str, backup: &Backup) -> Result<Cut> {
         let claim = item.object();
-        let class = self.class(claim, driver, backup).await?;
         let capacity = claim::capacity(volume, claim);
+        // Alongside Velero's own actions, which would take the members apart before they are ready, each is cut by itself.
+        if !self.environment.is_alongside()
+            && let Some(group) = Group::of(claim, backup)
+        {
+            return self.groups.take(&group, Member { claim, driver, capacity, backup }).await;
+        }
+        let class = self.class(claim, driver, backup).await?;
         let snapshot = create::snapshot(&self.cluster, backup, claim, &class, capacity).await?;
         let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
-        match until_cut(&self.environment.cluster, &snapshot, patience).await {
+        match until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, patience).await {
             Ok(cut) if self.environment.is_alongside() => {
                 Ok(until_ready(&self.environment.cluster, cut, SETTLES).await)
             }
             Ok(cut) => Ok(cut),
             Err(error) => {
                 let error = Error::from(error).context(format_args!("VolumeSnapshot {}", name(&snapshot)));
-                Err(discard_after(error, &self.cluster, &snapshot).await)
+                Err(discard_after(error, &self.cluster, Pair::snapshot(), &snapshot).await)
             }
         }
     }
@@ -70,7 +81,7 @@ impl ClaimBackup {
     async fn class(&self, claim: &Value, driver: &str, backup: &Backup) -> Result<String> {
         let list = || async { self.cluster.list(CLASSES, &Query::default()).await };
         let classes = self.classes.get_or_try_init(list).await?;
-        let mut choice = Choice { classes, driver, provisioner: None, claim, backup };
+        let mut choice = Choice { keys: &SNAPSHOT_KEYS, classes, driver, provisioner: None, claim, backup };
         let provisioner = if choice.depends_on_provisioner() { self.provisioner(claim).await? } else { None };
         choice.provisioner = provisioner.as_deref();
         Ok(choice.make()?.to_owned())

@@ -6,13 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
-use velero_plugin::{Backup, Item, ResourceIdentifier, ResourceSelector, Result};
+use velero_plugin::{Backup, Error, Item, ResourceIdentifier, ResourceSelector, Result};
 
 use super::{discard_after, finalize};
 use crate::cluster::resource::{CLASSES, CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster};
 use crate::environment::Environment;
 use crate::object::{Content, Snapshot, annotation, name, uid};
+use crate::pair::Pair;
 use crate::{keys, labels, names, ownership, quantity};
 
 /// For how long a request is tried again when the API server is busy.
@@ -42,6 +43,7 @@ impl SnapshotBackup {
         let of_ours = [
             (keys::CAPACITY, annotation(snapshot, keys::CAPACITY)),
             (keys::CLAIM, Snapshot(snapshot).claim()),
+            (keys::GROUP_MEMBERS, annotation(snapshot, keys::GROUP_MEMBERS)),
         ];
         for (key, value) in of_ours.into_iter().filter_map(|(key, value)| Some((key, value?))) {
             metadata["annotations"][key] = value.into();
@@ -88,8 +90,12 @@ impl BackupItemActionV2 for SnapshotBackup {
             Ok(marked) => marked,
             Err(error) => {
                 let what = format!("VolumeSnapshot {}/{}", item.namespace(), item.name());
-                let error = velero_plugin::Error::from(error).context(what);
-                return Err(discard_after(error, &self.cluster, item.object()).await);
+                let error = Error::from(error).context(what);
+                if annotation(item.object(), keys::GROUP_MEMBERS).is_some() {
+                    let kept = "it stays in the storage, since a driver deletes a group as a whole only";
+                    return Err(Error::new(format!("{error}; {kept}")));
+                }
+                return Err(discard_after(error, &self.cluster, Pair::snapshot(), item.object()).await);
             }
         };
         let changed = item.edited(|document| {

@@ -13,10 +13,11 @@ use velero_plugin::{Backup, Item, OperationId, Progress, ResourceIdentifier, Res
 use super::round::Round;
 use crate::cluster::Cluster;
 use crate::cluster::resource::{CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS};
-use crate::discard::Doomed;
+use crate::discard::{Doomed, nudge};
 use crate::environment::Environment;
 use crate::object::{Content, Snapshot, annotation, name, namespace};
 use crate::operation::{Operation, Subject};
+use crate::pair::Pair;
 use crate::readiness::{Clock, DEFAULT_TIMEOUT, Sight, State, Verdict};
 use crate::{keys, ownership};
 
@@ -25,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long giving up a snapshot looks whether it is gone. The server waits meanwhile, for each that is given up.
 const DISCARD_LIMIT: Duration = Duration::from_secs(3);
+
+/// Why a member of a group is not given up: the deletion of the backup deletes the group.
+const IN_GROUP: &str = "a driver deletes a group as a whole only, and the other members may be good";
 
 /// The action on contents.
 #[derive(Debug)]
@@ -48,6 +52,10 @@ impl ContentBackup {
                 let state = State::of(Sight::Seen(&content, snapshot.as_ref()), clock);
                 if matches!(state.verdict, Verdict::Failed(_)) {
                     return self.give_up(state, &content, backup).await;
+                }
+                if Content(&content).group_handle().is_some() && !Content(&content).is_ready() {
+                    // The sidecar loses sight of a member that was not ready at first, up to its resync after 15 minutes.
+                    nudge(&self.cluster, CONTENTS, &content).await;
                 }
                 state
             }
@@ -101,6 +109,10 @@ impl ContentBackup {
     /// never became ready can't be restored from.
     async fn give_up(&self, state: State, content: &Value, backup: &Backup) -> State {
         if self.environment.settings.keep_failed || !ownership::is_of_backup(content, backup) {
+            return state;
+        }
+        if Content(content).group_handle().is_some() {
+            tracing::info!("VolumeSnapshotContent {} stays with its group: {IN_GROUP}", name(content));
             return state;
         }
         let Some(doomed) = Doomed::by_content(content) else { return state };
@@ -175,17 +187,19 @@ impl BackupItemActionV2 for ContentBackup {
                 let found = cluster.find(CONTENTS, "", content).await?;
                 found
                     .filter(|object| ownership::is_of_backup(object, &backup))
+                    .filter(|object| Content(object).group_handle().is_none())
                     .and_then(|object| Doomed::by_content(&object))
             }
             Subject::Object(namespace, snapshot) => {
                 let found = cluster.find(SNAPSHOTS, namespace, snapshot).await?;
                 found
                     .filter(|object| ownership::is_of_backup(object, &backup))
-                    .and_then(|object| Doomed::by_snapshot(&object))
+                    .filter(|object| annotation(object, keys::GROUP_MEMBERS).is_none())
+                    .and_then(|object| Doomed::by_snapshot(Pair::snapshot(), &object))
             }
         };
         let Some(doomed) = doomed else {
-            tracing::debug!(operation = %operation, "nothing of this backup is left to cancel");
+            tracing::debug!(operation = %operation, "nothing is left to cancel, or it is in a group: {IN_GROUP}");
             return Ok(());
         };
         let gone = doomed.discard(cluster, DISCARD_LIMIT).await?;

@@ -1,4 +1,4 @@
-//! Waits until the storage has cut a snapshot: from then on the data may change again, so hooks may thaw it.
+//! Waits until the storage has cut a snapshot, or a group: from then on the data may change again, so hooks may thaw it.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use futures_util::stream::select;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, watch};
 use crate::driver_error::{Class, classify};
-use crate::names;
 use crate::object::{Content, Snapshot, name, namespace, uid};
+use crate::pair::Pair;
 use crate::readiness::rounded;
 
 /// How long an error that will stay must stand before it counts.
@@ -50,10 +49,10 @@ pub(super) enum WaitError {
     Api(#[from] ApiError),
 }
 
-/// A snapshot that exists in the storage.
+/// A snapshot, or a group of them, that exists in the storage.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
-    /// The snapshot, bound.
+    /// The snapshot or group, bound.
     pub snapshot: Value,
     /// The content, with its handle.
     pub content: Value,
@@ -62,10 +61,11 @@ pub(super) struct Cut {
 /// Waits until `snapshot` is bound and its content has a handle, by watching both; for `patience` at the longest.
 pub(super) async fn until_cut(
     cluster: &Cluster,
+    pair: Pair,
     snapshot: &Value,
     patience: Duration,
 ) -> Result<Cut, WaitError> {
-    let mut view = View::of(snapshot);
+    let mut view = View::of(pair, snapshot);
     let started = Instant::now();
     let verdict = look(cluster, &mut view, patience, View::verdict).await?;
     verdict.unwrap_or_else(|| {
@@ -76,7 +76,7 @@ pub(super) async fn until_cut(
 
 /// Waits until the snapshot of `cut` can be restored from or has an error; for `patience` at the longest. What was seen last.
 pub(super) async fn until_ready(cluster: &Cluster, cut: Cut, patience: Duration) -> Cut {
-    let mut view = View::of(&cut.snapshot);
+    let mut view = View::of(Pair::snapshot(), &cut.snapshot);
     let looked = look(cluster, &mut view, patience, |view, _| view.is_settled().then_some(())).await;
     if let Err(error) = looked {
         tracing::debug!("not waiting for the snapshot to become ready: {error}");
@@ -92,9 +92,10 @@ async fn look<T>(
     end: impl Fn(&View, Instant) -> Option<T>,
 ) -> Result<Option<T>, ApiError> {
     let snapshot = view.snapshot.clone();
-    let content = names::content(uid(&snapshot).unwrap_or_default());
-    let snapshots = watch::states(cluster, SNAPSHOTS, namespace(&snapshot), name(&snapshot));
-    let contents = watch::states(cluster, CONTENTS, "", &content);
+    let pair = view.pair;
+    let content = pair.content_name(&snapshot).unwrap_or_default();
+    let snapshots = watch::states(cluster, pair.snapshots, namespace(&snapshot), name(&snapshot));
+    let contents = watch::states(cluster, pair.contents, "", &content);
     let mut changes =
         select(snapshots.map(|state| (Kind::Snapshot, state)), contents.map(|state| (Kind::Content, state)));
     let deadline = Instant::now() + patience;
@@ -123,6 +124,7 @@ enum Kind {
 
 /// What was seen so far.
 struct View {
+    pair: Pair,
     snapshot: Value,
     vanished: bool,
     content: Option<Value>,
@@ -132,8 +134,9 @@ struct View {
 }
 
 impl View {
-    fn of(snapshot: &Value) -> Self {
+    fn of(pair: Pair, snapshot: &Value) -> Self {
         Self {
+            pair,
             snapshot: snapshot.clone(),
             vanished: false,
             content: None,
@@ -176,9 +179,8 @@ impl View {
 
     /// The snapshot, if it is bound and exists in the storage.
     fn cut(&self) -> Option<Cut> {
-        let content = self.content.as_ref().filter(|content| Content(content).reported_handle().is_some())?;
-        let is_bound = Snapshot(&self.snapshot).bound_content() == Some(name(content));
-        is_bound.then(|| Cut { snapshot: self.snapshot.clone(), content: content.clone() })
+        let content = self.content.as_ref().filter(|content| self.pair.is_cut(&self.snapshot, content))?;
+        Some(Cut { snapshot: self.snapshot.clone(), content: content.clone() })
     }
 
     /// Whether waiting longer brings nothing.
@@ -189,18 +191,20 @@ impl View {
 
     /// What a user needs to know when the time is up.
     fn state(&self) -> String {
-        let driver = self.driver();
+        let (driver, kind, hint) = (self.driver(), self.pair.kind(), self.pair.hint());
         match (&self.error, &self.content) {
             (Some(error), _) => format!("driver {driver:?} says: {error}"),
-            (None, Some(content)) if Content(content).reported_handle().is_some() => {
-                "the snapshot controller has not bound the snapshot to its content: is it running?".to_owned()
+            (None, Some(content)) if self.pair.is_in_storage(content) => {
+                format!(
+                    "the snapshot controller has not bound the {kind} to its content: is it running{hint}?"
+                )
             }
             (None, Some(content)) => format!(
-                "driver {driver:?} has reported no handle on content {}: is its csi-snapshotter sidecar running?",
+                "driver {driver:?} has reported no handle on content {}: is its csi-snapshotter sidecar running{hint}?",
                 name(content)
             ),
             (None, None) if !Snapshot(&self.snapshot).is_touched() => {
-                "nothing has touched the VolumeSnapshot: is the snapshot controller running?".to_owned()
+                format!("nothing has touched the {kind}: is the snapshot controller running{hint}?")
             }
             (None, None) => "the snapshot controller has made no content for it: see its log".to_owned(),
         }
@@ -227,7 +231,7 @@ mod tests {
     }
 
     fn view() -> View {
-        View::of(&snapshot(json!(null)))
+        View::of(Pair::snapshot(), &snapshot(json!(null)))
     }
 
     #[test]
@@ -259,6 +263,21 @@ mod tests {
         assert!(view.is_settled() && view.cut().is_some());
         view.see(Kind::Content, Some(content(json!({"error": {"message": "busy"}}))), now);
         assert!(view.is_settled());
+    }
+
+    #[test]
+    fn a_group_is_cut_once_its_members_have_been_made_too() {
+        let api = crate::group_api::GroupApi::among(&["v1".to_owned()]).unwrap();
+        let mut view = View::of(Pair::group(api), &snapshot(json!(null)));
+        let now = Instant::now();
+        view.see(Kind::Content, Some(content(json!({"volumeGroupSnapshotHandle": "g"}))), now);
+        let mut status = json!({"boundVolumeGroupSnapshotContentName": "snapcontent-u"});
+        view.see(Kind::Snapshot, Some(snapshot(status.clone())), now);
+        assert!(view.verdict(now).is_none());
+        assert!(view.state().contains("VolumeGroupSnapshot"), "{}", view.state());
+        status["creationTime"] = "2026-01-01T00:00:00Z".into();
+        view.see(Kind::Snapshot, Some(snapshot(status)), now);
+        assert!(matches!(view.verdict(now), Some(Ok(_))));
     }
 
     #[test]

@@ -134,6 +134,29 @@ impl Cluster {
         }
     }
 
+    /// The versions of an API group that are served; none where the group is not.
+    ///
+    /// # Errors
+    ///
+    /// When that can't be told.
+    pub async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {
+        let call = Call {
+            method: Method::GET,
+            path: format!("/apis/{group}"),
+            content_type: JSON,
+            body: Vec::new(),
+            what: format!("get the versions of {group}"),
+            limit: REQUEST_LIMIT,
+            is_conditional: false,
+        };
+        let found = match self.call(&call).await {
+            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            found => found?,
+        };
+        let versions = found["versions"].as_array().into_iter().flatten();
+        Ok(versions.filter_map(|version| version["version"].as_str().map(str::to_owned)).collect())
+    }
+
     /// Creates an object; the result is as the API server made it.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub struct Resource {
 
 /// The group of snapshots.
 pub const SNAPSHOT_GROUP: &str = "snapshot.storage.k8s.io";
+/// The group of snapshots of several volumes at once.
+pub const GROUP_SNAPSHOT_GROUP: &str = "groupsnapshot.storage.k8s.io";
 
 /// Snapshots of volumes.
 pub const SNAPSHOTS: Resource = Resource { group: SNAPSHOT_GROUP, version: "v1", plural: "volumesnapshots" };
@@ -26,6 +28,15 @@ pub const CLASSES: Resource =
 pub const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
 /// Pods.
 pub const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
+/// Snapshots of several volumes at once. Their version is the one that [`GroupApi`](crate::group_api::GroupApi) found.
+pub const GROUPS: Resource =
+    Resource { group: GROUP_SNAPSHOT_GROUP, version: "v1", plural: "volumegroupsnapshots" };
+/// What the groups are in the storage.
+pub const GROUP_CONTENTS: Resource =
+    Resource { group: GROUP_SNAPSHOT_GROUP, version: "v1", plural: "volumegroupsnapshotcontents" };
+/// How groups are taken.
+pub const GROUP_CLASSES: Resource =
+    Resource { group: GROUP_SNAPSHOT_GROUP, version: "v1", plural: "volumegroupsnapshotclasses" };
 /// Claims for volumes.
 pub const CLAIMS: Resource = Resource { group: "", version: "v1", plural: "persistentvolumeclaims" };
 /// Persistent volumes.
@@ -52,7 +63,7 @@ impl Resource {
     }
 
     /// An object of it, as a user would name it.
-    pub(super) fn object(self, namespace: &str, name: &str) -> String {
+    pub fn object(self, namespace: &str, name: &str) -> String {
         let plural = self.plural;
         if namespace.is_empty() { format!("{plural} {name}") } else { format!("{plural} {namespace}/{name}") }
     }

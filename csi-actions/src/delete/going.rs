@@ -1,12 +1,14 @@
-//! Deletes a content so that its snapshot goes from the storage, and makes sure that it does.
+//! Deletes a content, of a snapshot or of a group, so that what it stands for goes from the storage, and makes sure that it
+//! does.
 
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::resource::CONTENTS;
+use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Reason, watch};
 use crate::discard::nudge;
 use crate::object::{Content, DriverError, name, uid};
@@ -20,7 +22,10 @@ const NUDGE: Duration = Duration::from_millis(700);
 pub(super) enum End {
     /// The content is gone.
     Gone,
-    /// Another object has its name, and was not touched: what has become of the content is not known.
+    /// The content is gone, but the sidecar has not asked the driver: it knew the snapshot as a member of this group by
+    /// then, and members go with their group only.
+    InGroup(String),
+    /// It went before it was deleted here, or another object has its name: what has become of it is not known.
     Replaced,
     /// The driver refuses, in its words.
     Refused(String),
@@ -33,12 +38,23 @@ pub(super) enum End {
 /// # Errors
 ///
 /// When the API server refuses or can't be reached.
-pub(super) async fn delete(cluster: &Cluster, content: &Value, end: Instant) -> Result<End, ApiError> {
-    match cluster.delete(CONTENTS, "", name(content), uid(content).unwrap_or_default()).await {
+pub(super) async fn delete(
+    cluster: &Cluster,
+    resource: Resource,
+    content: &Value,
+    end: Instant,
+) -> Result<End, ApiError> {
+    let mut watched = Watched::of(cluster, resource, content);
+    // Read before the deletion, so that no change between the two is missed. If it went already, nobody knows whether the
+    // driver was asked.
+    if watched.look(end).await?.is_some() {
+        return Ok(End::Replaced);
+    }
+    match cluster.delete(resource, "", name(content), uid(content).unwrap_or_default()).await {
         Err(error) if error.reason == Reason::Conflict => return Ok(End::Replaced),
         done => done?,
     }
-    until_gone(cluster, content, end).await
+    watched.until_gone(end).await
 }
 
 /// Looks until `end` whether `content`, which is being deleted, goes.
@@ -46,32 +62,79 @@ pub(super) async fn delete(cluster: &Cluster, content: &Value, end: Instant) -> 
 /// # Errors
 ///
 /// When nobody will ever tell.
-pub(super) async fn until_gone(cluster: &Cluster, content: &Value, end: Instant) -> Result<End, ApiError> {
-    let (name, uid) = (name(content), uid(content).unwrap_or_default());
-    // What the driver said before says nothing of the deletion.
-    let before = Content(content).error();
-    // From here on a request that fails is not worth waiting for: the next one comes soon.
-    let quick = cluster.patient(Duration::ZERO);
-    let mut states = watch::states(&quick, CONTENTS, "", name);
-    let mut refusal = None;
-    let mut next_touch = Instant::now() + NUDGE;
-    loop {
-        match timeout_at(end.min(next_touch), states.next()).await {
-            Ok(Some(Ok(None))) => return Ok(End::Gone),
-            Ok(Some(Ok(Some(object)))) if crate::object::uid(&object) != Some(uid) => return Ok(End::Gone),
-            Ok(Some(Ok(Some(object)))) => refusal = said_since(before.as_ref(), &object),
-            Ok(Some(Err(error))) if error.ends_a_wait() => return Err(error),
-            Ok(Some(Err(_)) | None) | Err(_) => {}
-        }
-        let now = Instant::now();
-        if now >= end {
-            return Ok(refusal.map_or(End::Pending, End::Refused));
-        }
-        if now >= next_touch {
-            next_touch = now + NUDGE;
-            nudge(&quick, content).await;
+pub(super) async fn until_gone(
+    cluster: &Cluster,
+    resource: Resource,
+    content: &Value,
+    end: Instant,
+) -> Result<End, ApiError> {
+    Watched::of(cluster, resource, content).until_gone(end).await
+}
+
+/// A content and what was seen of it.
+struct Watched<'a> {
+    resource: Resource,
+    content: &'a Value,
+    /// What the driver said before says nothing of the deletion.
+    before: Option<DriverError>,
+    refusal: Option<String>,
+    group: Option<String>,
+    /// A request that fails is not worth waiting for: the next one comes soon.
+    quick: Cluster,
+    states: BoxStream<'static, Result<Option<Value>, ApiError>>,
+}
+
+impl<'a> Watched<'a> {
+    fn of(cluster: &Cluster, resource: Resource, content: &'a Value) -> Self {
+        let quick = cluster.patient(Duration::ZERO);
+        Self {
+            resource,
+            content,
+            before: Content(content).error(),
+            refusal: None,
+            group: group_of(resource, content),
+            states: watch::states(&quick, resource, "", name(content)),
+            quick,
         }
     }
+
+    async fn until_gone(mut self, end: Instant) -> Result<End, ApiError> {
+        let mut next_touch = Instant::now() + NUDGE;
+        loop {
+            if let Some(ended) = self.look(end.min(next_touch)).await? {
+                return Ok(ended);
+            }
+            let now = Instant::now();
+            if now >= end {
+                return Ok(self.refusal.map_or(End::Pending, End::Refused));
+            }
+            if now >= next_touch {
+                next_touch = now + NUDGE;
+                nudge(&self.quick, self.resource, self.content).await;
+            }
+        }
+    }
+
+    /// The next state, if there is one by `until`; the end, if it is that.
+    async fn look(&mut self, until: Instant) -> Result<Option<End>, ApiError> {
+        match timeout_at(until, self.states.next()).await {
+            Ok(Some(Ok(Some(object)))) if uid(&object) == uid(self.content) => {
+                self.refusal = said_since(self.before.as_ref(), &object);
+                self.group = group_of(self.resource, &object).or(self.group.take());
+                Ok(None)
+            }
+            // Gone, and perhaps another object has its name by now.
+            Ok(Some(Ok(_))) => Ok(Some(self.group.take().map_or(End::Gone, End::InGroup))),
+            Ok(Some(Err(error))) if error.ends_a_wait() => Err(error),
+            Ok(Some(Err(_)) | None) | Err(_) => Ok(None),
+        }
+    }
+}
+
+/// The group that the sidecar knows a snapshot to be in.
+fn group_of(resource: Resource, content: &Value) -> Option<String> {
+    let group = Content(content).group_handle().filter(|_| resource == CONTENTS);
+    group.map(str::to_owned)
 }
 
 /// The error on a content, unless it is the one from `before`, in words and time.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use velero_plugin::Backup;
 
+use super::passage::Passage as _;
 use super::target::Target;
 use crate::object::{Content, annotation, is_deleting, text};
 use crate::{keys, ownership};
@@ -41,14 +42,19 @@ pub(super) fn role(content: &Value, target: &Target, archived: &Value, backup: &
     if crate::object::name(content) == target.temporary_name() {
         return Some(Role::Temporary);
     }
+    Some(role_by_labels(content, archived, backup))
+}
+
+/// What `content`, which is not our temporary one, is to the deletion by the labels that it carries.
+pub(super) fn role_by_labels(content: &Value, archived: &Value, backup: &Backup) -> Role {
     if ownership::is_restored(content) {
-        return Some(if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign });
+        return if ownership::has_name(content, backup) { Role::Restored } else { Role::Foreign };
     }
-    Some(match ownership::is_left_by(content, archived, backup) {
+    match ownership::is_left_by(content, archived, backup) {
         true if is_deleting(content) => Role::Going,
         true => Role::LeftOver,
         false => Role::Foreign,
-    })
+    }
 }
 
 /// Whether `snapshot`, which has the name that `content` refers to, is bound to it, or names it and is about to be.
@@ -62,21 +68,21 @@ pub(super) fn belong_together(content: &Value, snapshot: &Value) -> bool {
     }
 }
 
-/// The patch after which deleting `content` deletes its snapshot; `None` where it is not needed. It holds for this state
-/// of the content only.
+/// The patch after which deleting `content` deletes what it leads to; `None` where it is not needed. It holds for this state
+/// of the content only. `finalizer` is the sidecar's.
 ///
 /// A content that is bound to no snapshot has no finalizer, so it would be gone before the sidecar saw that it is to be
 /// deleted. One whose snapshot is gone (`snapshot_lives` is false) gets the mark by which the snapshot controller
 /// tells the sidecar so; without it the sidecar would wait for ever.
-pub(super) fn ready_to_go(content: &Value, snapshot_lives: bool) -> Option<Value> {
+pub(super) fn ready_to_go(content: &Value, finalizer: &str, snapshot_lives: bool) -> Option<Value> {
     let mut patch = json!({});
     if Content(content).deletion_policy() != "Delete" {
         patch["spec"]["deletionPolicy"] = "Delete".into();
     }
     let mut finalizers =
         content.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    if !finalizers.iter().any(|finalizer| finalizer == keys::CONTENT_FINALIZER) {
-        finalizers.push(keys::CONTENT_FINALIZER.into());
+    if !finalizers.iter().any(|held| held == finalizer) {
+        finalizers.push(finalizer.into());
         patch["metadata"]["finalizers"] = finalizers.into();
     }
     let is_told = annotation(content, keys::BEING_DELETED).is_some();
@@ -142,7 +148,7 @@ mod tests {
     fn an_unbound_content_is_held_until_the_sidecar_has_seen_it() {
         let unbound = json!({"metadata": {"resourceVersion": "7", "finalizers": ["a/b"]},
             "spec": {"volumeSnapshotRef": {"namespace": "n", "name": "s"}}});
-        let patch = ready_to_go(&unbound, false).unwrap();
+        let patch = ready_to_go(&unbound, keys::CONTENT_FINALIZER, false).unwrap();
         let finalizers = json!(["a/b", keys::CONTENT_FINALIZER]);
         assert_eq!(patch["metadata"], json!({"finalizers": finalizers, "resourceVersion": "7"}));
         assert_eq!(patch["spec"]["deletionPolicy"], "Delete");
@@ -152,9 +158,9 @@ mod tests {
     fn a_bound_content_keeps_its_finalizers_and_is_marked_only_where_its_snapshot_is_gone() {
         let bound = json!({"metadata": {"resourceVersion": "7", "finalizers": [keys::CONTENT_FINALIZER]},
             "spec": {"deletionPolicy": "Delete", "volumeSnapshotRef": {"namespace": "n", "name": "s", "uid": "u"}}});
-        assert_eq!(ready_to_go(&bound, true), None);
+        assert_eq!(ready_to_go(&bound, keys::CONTENT_FINALIZER, true), None);
         let marked = json!({"annotations": {keys::BEING_DELETED: "yes"}, "resourceVersion": "7"});
-        assert_eq!(ready_to_go(&bound, false).unwrap(), json!({"metadata": marked}));
+        assert_eq!(ready_to_go(&bound, keys::CONTENT_FINALIZER, false).unwrap(), json!({"metadata": marked}));
     }
 
     #[test]

@@ -3,8 +3,12 @@
 pub mod volumesnapshotcontent;
 
 mod drivers;
+mod error;
 mod going;
+mod group;
+mod groups;
 mod live;
+mod passage;
 mod release;
 mod target;
 mod way;

@@ -40,7 +40,7 @@ pub(super) async fn release(
         let Some(content) = found.filter(|found| uid(found) == uid(listed)) else { return Ok(()) };
         match live::role(&content, target, archived, backup) {
             Some(Role::Going) => {
-                nudge(cluster, &content).await;
+                nudge(cluster, CONTENTS, &content).await;
                 return Ok(());
             }
             Some(Role::Restored | Role::LeftOver) => {}

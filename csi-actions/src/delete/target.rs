@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use velero_plugin::Backup;
 
-use crate::cluster::resource::CONTENTS;
+use super::passage::Passage;
+use crate::cluster::resource::{CONTENTS, Resource};
 use crate::object::{self, Content, annotation};
 use crate::{keys, labels, names};
 
@@ -48,14 +49,22 @@ impl Target {
         let content = Content(content);
         content.driver() == self.driver && content.handle() == Some(&self.handle)
     }
+}
 
-    /// The name of the temporary content: the same in every attempt.
-    pub(super) fn temporary_name(&self) -> String {
-        names::temporary_content(&self.driver, &self.handle)
+impl Passage for Target {
+    fn resource(&self) -> Resource {
+        CONTENTS
     }
 
-    /// Whether a content that has the temporary one's name can serve as it; the error says what it is instead.
-    pub(super) fn can_go_through(&self, content: &Value) -> Result<(), &'static str> {
+    fn finalizer(&self) -> &'static str {
+        keys::CONTENT_FINALIZER
+    }
+
+    fn temporary_name(&self) -> String {
+        names::temporary_content(&self.driver, &[&self.handle])
+    }
+
+    fn can_go_through(&self, content: &Value) -> Result<(), &'static str> {
         let view = Content(content);
         let source = object::text(content, &["spec", "source", "snapshotHandle"]);
         if view.driver() != self.driver || source != Some(&self.handle) {
@@ -71,9 +80,7 @@ impl Target {
         Ok(())
     }
 
-    /// The temporary content. It is made from scratch, with the sidecar's own finalizer: without it the object would be
-    /// gone before the sidecar saw that it is to be deleted, and the snapshot would stay.
-    pub(super) fn temporary_content(&self, backup: &Backup) -> Value {
+    fn temporary_content(&self, backup: &Backup) -> Value {
         let name = self.temporary_name();
         let mut labels = labels::of_backup(backup);
         if let Some(node) = &self.managed_by {
@@ -105,6 +112,11 @@ impl Target {
             content["spec"]["sourceVolumeMode"] = mode.clone();
         }
         content
+    }
+
+    fn missing_status(&self, content: &Value) -> Option<Value> {
+        let is_known = Content(content).reported_handle().is_some();
+        (!is_known).then(|| json!({"snapshotHandle": self.handle}))
     }
 }
 

@@ -15,12 +15,16 @@ use velero_plugin::backup::DeleteItemAction;
 use velero_plugin::{Backup, Error, Item, ResourceSelector, Result};
 
 use super::drivers::{Drivers, Patience};
+use super::error::DeleteError;
 use super::going::{self, End};
+use super::group::Group;
+use super::groups::Groups;
 use super::live::{self, Role};
+use super::passage::Passage as _;
 use super::release::release;
 use super::target::Target;
 use super::way::{self, Way};
-use crate::cluster::resource::CONTENTS;
+use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Query, Reason};
 use crate::environment::Environment;
 use crate::object::name;
@@ -36,66 +40,63 @@ const FRESH: Duration = Duration::from_secs(10);
 /// Between two looks at contents that others are changing.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a snapshot may still be in the storage. Velero logs the text and deletes the backup all the same, so it says
-/// all that a person needs to delete it by hand.
-#[derive(Debug, thiserror::Error)]
-enum DeleteError {
-    #[error(
-        "{target} is still in the storage: {error} (tried for {elapsed}); delete it there by its handle, or delete the \
-         backup again"
-    )]
-    Api { target: String, error: ApiError, elapsed: String },
-    #[error(
-        "{target} is deleted, but a VolumeSnapshotContent that points at it is left: {error}; delete it by hand"
-    )]
-    Left { target: String, error: ApiError },
-    #[error("{target} is still in the storage: driver after {elapsed} on content {content}: {message}")]
-    Refused { target: String, content: String, message: String, elapsed: String },
-    #[error(
-        "{target} stays in the storage: {missing} in this cluster; delete it there by its handle, or delete the backup \
-         where the driver runs"
-    )]
-    NoDriver { target: String, missing: &'static str },
-    #[error(
-        "{target} stays in the storage: it was cut with group {group:?}, and a driver deletes a group as a whole only; \
-         delete the group there by its handle"
-    )]
-    Group { target: String, group: String },
-    #[error(
-        "{target} is still in the storage: VolumeSnapshotContent {content} has the name of the temporary content for its \
-         deletion, but {what}; delete that content by hand, then delete the backup again"
-    )]
-    Taken { target: String, content: String, what: &'static str },
-    #[error(
-        "{target} may still be in the storage: others have been changing its contents for {elapsed}; delete the backup \
-         again"
-    )]
-    Contended { target: String, elapsed: String },
-}
-
 /// The action on archived contents. A process, and so the action, lives as long as one deletion.
 #[derive(Debug)]
 pub struct ContentDelete {
     environment: Arc<Environment>,
-    cluster: Cluster,
-    patience: Patience,
+    pub(super) cluster: Cluster,
+    pub(super) patience: Patience,
     /// The contents in the cluster, and when they were listed.
     contents: Mutex<Option<(Instant, Arc<Vec<Value>>)>>,
-    drivers: Drivers,
+    pub(super) drivers: Drivers,
+    pub(super) groups: Groups,
 }
 
 /// What is to be deleted, and by what it is recognized.
 #[derive(Clone, Copy)]
-struct Order<'a> {
-    target: &'a Target,
-    archived: &'a Value,
-    backup: &'a Backup,
+pub(super) struct Order<'a> {
+    pub target: &'a Target,
+    pub archived: &'a Value,
+    pub backup: &'a Backup,
 }
 
 impl<'a> Order<'a> {
     /// Those of `contents` that point at the snapshot.
     fn roles(self, contents: &'a [Value]) -> Vec<(Role, &'a Value)> {
         live::roles(contents, self.target, self.archived, self.backup)
+    }
+}
+
+/// What a deletion is to reach.
+#[derive(Clone, Copy)]
+pub(super) enum Aim<'a> {
+    /// The snapshot alone.
+    Snapshot(&'a Target),
+    /// The group that it was cut with.
+    Group(&'a Group),
+}
+
+impl Aim<'_> {
+    fn resource(self) -> Resource {
+        match self {
+            Self::Snapshot(target) => target.resource(),
+            Self::Group(group) => group.resource(),
+        }
+    }
+
+    /// Whether the driver has no reason to refuse.
+    fn is_whole(self) -> bool {
+        match self {
+            Self::Snapshot(_) => true,
+            Self::Group(group) => group.is_whole,
+        }
+    }
+
+    fn temporary_name(self) -> String {
+        match self {
+            Self::Snapshot(target) => target.temporary_name(),
+            Self::Group(group) => group.temporary_name(),
+        }
     }
 }
 
@@ -112,7 +113,7 @@ impl From<ApiError> for Trouble {
 }
 
 /// How an order ended.
-enum Done {
+pub(super) enum Done {
     /// By the way of this content; where the driver has not finished, it says so.
     End(End, String),
     NoDriver(&'static str),
@@ -130,6 +131,7 @@ impl ContentDelete {
             patience: Patience::default(),
             contents: Mutex::default(),
             drivers: Drivers::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -143,30 +145,16 @@ impl ContentDelete {
     async fn delete(&self, order: Order<'_>) -> Result<(), DeleteError> {
         let (started, target) = (Instant::now(), order.target);
         if let Some(group) = &target.group {
-            return Err(DeleteError::Group { target: target.to_string(), group: group.clone() });
+            return self.delete_group(order, group).await;
         }
+        let limit = self.drivers.limit(&target.driver, self.patience);
         let (text, elapsed) = (target.to_string(), || rounded(started.elapsed()));
-        let done = match self.carry_out(order, started).await {
-            Ok(done) => done,
-            Err(Trouble::Api(error)) => {
-                return Err(DeleteError::Api { target: text, error, elapsed: elapsed() });
-            }
-            Err(Trouble::Taken(what)) => {
-                return Err(DeleteError::Taken { target: text, content: target.temporary_name(), what });
-            }
-        };
-        if let Done::End(end, _) = &done {
-            self.drivers.note(&target.driver, *end == End::Gone);
-        }
-        match done {
+        match self.carry_out(order, Aim::Snapshot(target), limit).await? {
             Done::End(End::Gone, _) => {
                 tracing::info!(bytes = target.size, "{target} is deleted, after {}", elapsed());
-                let released = self.release_others(order).await;
-                released.map_err(|error| DeleteError::Left { target: text, error })
+                self.release_others(order).await
             }
-            Done::End(End::Refused(message), content) => {
-                Err(DeleteError::Refused { target: text, content, message, elapsed: elapsed() })
-            }
+            Done::End(End::InGroup(group), _) => self.delete_group(order, &group).await,
             Done::End(End::Pending, content) => {
                 tracing::warn!(
                     "{target}: the driver has not finished its deletion within {}; it goes on with content {content}",
@@ -174,17 +162,53 @@ impl ContentDelete {
                 );
                 Ok(())
             }
-            Done::NoDriver(missing) => self.unreachable(target, missing),
-            Done::End(End::Replaced, _) | Done::Contended => {
-                Err(DeleteError::Contended { target: text, elapsed: elapsed() })
+            failed => self.failure(failed, text, elapsed()),
+        }
+    }
+
+    /// What a deletion that was not carried out means for the order. That nobody here can delete the snapshot is an error, or
+    /// only told: a server that keeps a backup whose deletion failed would keep it for ever.
+    pub(super) fn failure(&self, done: Done, target: String, elapsed: String) -> Result<(), DeleteError> {
+        let error = match done {
+            Done::End(End::Refused(message), content) => {
+                return Err(DeleteError::Refused { target, content, message, elapsed });
+            }
+            Done::NoDriver(missing) => DeleteError::NoDriver { target, missing },
+            Done::End(..) | Done::Contended => return Err(DeleteError::Contended { target, elapsed }),
+        };
+        match self.environment.settings.absent_driver {
+            AbsentDriver::Error => Err(error),
+            AbsentDriver::Warn => {
+                tracing::warn!("{error}");
+                Ok(())
             }
         }
     }
 
-    /// Deletes the snapshot by one content after the other, until one has surely led to the driver.
-    async fn carry_out(&self, order: Order<'_>, started: Instant) -> Result<Done, Trouble> {
-        let target = order.target;
-        let end = started + self.drivers.limit(&target.driver, self.patience);
+    /// Deletes what is aimed at by one content after the other, until one has surely led to the driver.
+    pub(super) async fn carry_out(
+        &self,
+        order: Order<'_>,
+        aim: Aim<'_>,
+        limit: Duration,
+    ) -> Result<Done, DeleteError> {
+        let started = Instant::now();
+        let (target, elapsed) = (order.target, || rounded(started.elapsed()));
+        let done = match self.go(order, aim, started + limit).await {
+            Ok(done) => done,
+            Err(Trouble::Api(error)) => {
+                return Err(DeleteError::Api { target: target.to_string(), error, elapsed: elapsed() });
+            }
+            Err(Trouble::Taken(what)) => {
+                let content = aim.temporary_name();
+                return Err(DeleteError::Taken { target: target.to_string(), content, what });
+            }
+        };
+        Ok(done)
+    }
+
+    async fn go(&self, order: Order<'_>, aim: Aim<'_>, end: Instant) -> Result<Done, Trouble> {
+        let resource = aim.resource();
         loop {
             let contents = match self.contents().await {
                 Err(error) if error.reason == Reason::NotServed => {
@@ -192,18 +216,24 @@ impl ContentDelete {
                 }
                 listed => listed?,
             };
-            match self.way(order, &contents).await? {
+            let ended = match self.way(order, aim, &contents).await? {
                 None => return Ok(Done::NoDriver("the driver is not installed")),
-                Some(Way::Open(content)) => match going::delete(&self.cluster, &content, end).await? {
-                    End::Replaced => {}
-                    ended => return Ok(Done::End(ended, name(&content).to_owned())),
-                },
-                Some(Way::Going(content)) => match going::until_gone(&self.cluster, &content, end).await? {
-                    End::Gone | End::Replaced => {}
-                    ended => return Ok(Done::End(ended, name(&content).to_owned())),
-                },
-                Some(Way::Moved) => {}
+                Some(Way::Open(content)) => {
+                    Some((going::delete(&self.cluster, resource, &content, end).await?, content))
+                }
+                Some(Way::Going(content)) => {
+                    let ended = going::until_gone(&self.cluster, resource, &content, end).await?;
+                    // By another hand, so it proves nothing.
+                    Some((if ended == End::Gone { End::Replaced } else { ended }, content))
+                }
+                Some(Way::Moved) => None,
                 Some(Way::Taken(what)) => return Err(Trouble::Taken(what)),
+            };
+            if let Some((ended, content)) = ended.filter(|(ended, _)| *ended != End::Replaced) {
+                if aim.is_whole() {
+                    self.drivers.note(&order.target.driver, ended == End::Gone);
+                }
+                return Ok(Done::End(ended, name(&content).to_owned()));
             }
             if Instant::now() >= end {
                 return Ok(Done::Contended);
@@ -213,32 +243,42 @@ impl ContentDelete {
     }
 
     /// The content to go by: the one that the backup left, else a temporary one; `None` where no driver would see it.
-    async fn way(&self, order: Order<'_>, contents: &[Value]) -> Result<Option<Way>, ApiError> {
+    async fn way(&self, order: Order<'_>, aim: Aim<'_>, contents: &[Value]) -> Result<Option<Way>, ApiError> {
         let Order { target, archived, backup } = order;
-        let left = way::left_over(&self.cluster, &order.roles(contents), target, archived, backup).await?;
-        if left.is_some() {
-            return Ok(left);
+        if let Aim::Snapshot(target) = aim {
+            let left =
+                way::left_over(&self.cluster, &order.roles(contents), target, archived, backup).await?;
+            if left.is_some() {
+                return Ok(left);
+            }
         }
         if self.drivers.is_absent(&self.cluster, &target.driver).await? {
             return Ok(None);
         }
-        way::temporary(&self.cluster, target, backup).await.map(Some)
+        let way = match aim {
+            Aim::Snapshot(target) => way::temporary(&self.cluster, target, backup).await,
+            Aim::Group(group) => way::temporary(&self.cluster, group, backup).await,
+        };
+        way.map(Some)
     }
 
     /// After the snapshot is gone: what else points at it points at nothing.
-    async fn release_others(&self, order: Order<'_>) -> Result<(), ApiError> {
+    pub(super) async fn release_others(&self, order: Order<'_>) -> Result<(), DeleteError> {
         let Order { target, archived, backup } = order;
-        let contents = self.contents().await?;
-        for (role, listed) in order.roles(&contents) {
-            if matches!(role, Role::Restored | Role::LeftOver | Role::Going) {
-                release(&self.cluster, listed, target, archived, backup).await?;
+        let released = async {
+            let contents = self.contents().await?;
+            for (role, listed) in order.roles(&contents) {
+                if matches!(role, Role::Restored | Role::LeftOver | Role::Going) {
+                    release(&self.cluster, listed, target, archived, backup).await?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        released.await.map_err(|error| DeleteError::Left { target: target.to_string(), error })
     }
 
     /// The contents in the cluster, as they were a moment ago.
-    async fn contents(&self) -> Result<Arc<Vec<Value>>, ApiError> {
+    pub(super) async fn contents(&self) -> Result<Arc<Vec<Value>>, ApiError> {
         let mut listed = self.contents.lock().await;
         if let Some((at, contents)) = &*listed
             && at.elapsed() < FRESH
@@ -248,19 +288,6 @@ impl ContentDelete {
         let contents = Arc::new(self.cluster.list(CONTENTS, &Query::default()).await?);
         *listed = Some((Instant::now(), contents.clone()));
         Ok(contents)
-    }
-
-    /// Nobody here can delete the snapshot. As an error, or only told: a server that keeps a backup whose deletion failed
-    /// would keep it for ever.
-    fn unreachable(&self, target: &Target, missing: &'static str) -> Result<(), DeleteError> {
-        let error = DeleteError::NoDriver { target: target.to_string(), missing };
-        match self.environment.settings.absent_driver {
-            AbsentDriver::Error => Err(error),
-            AbsentDriver::Warn => {
-                tracing::warn!("{error}");
-                Ok(())
-            }
-        }
     }
 }
 

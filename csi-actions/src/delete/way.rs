@@ -1,10 +1,11 @@
-//! The content through which a snapshot is deleted: found or made, and brought to where its deletion is that of the
-//! snapshot.
+//! The content through which a snapshot or a group is deleted: found or made, and brought to where its deletion is that
+//! of what it leads to.
 
 use serde_json::{Value, json};
 use velero_plugin::Backup;
 
 use super::live::{self, Role};
+use super::passage::Passage;
 use super::target::Target;
 use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Reason};
@@ -67,51 +68,51 @@ pub(super) async fn left_over(
 }
 
 /// The temporary content: made, or that of an earlier attempt or of another process.
-pub(super) async fn temporary(cluster: &Cluster, target: &Target, backup: &Backup) -> Result<Way, ApiError> {
-    let content = match cluster.create(CONTENTS, "", &target.temporary_content(backup)).await {
+pub(super) async fn temporary(
+    cluster: &Cluster,
+    passage: &impl Passage,
+    backup: &Backup,
+) -> Result<Way, ApiError> {
+    let resource = passage.resource();
+    let content = match cluster.create(resource, "", &passage.temporary_content(backup)).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
-            match cluster.find(CONTENTS, "", &target.temporary_name()).await? {
+            match cluster.find(resource, "", &passage.temporary_name()).await? {
                 Some(existing) => existing,
                 None => return Ok(Way::Moved),
             }
         }
         created => created?,
     };
-    if let Err(what) = target.can_go_through(&content) {
+    if let Err(what) = passage.can_go_through(&content) {
         return Ok(Way::Taken(what));
     }
     if is_deleting(&content) {
         return Ok(Way::Going(content));
     }
-    armed(cluster, target, content, false).await
+    armed(cluster, passage, content, false).await
 }
 
-/// Gives `content` what makes its deletion that of the snapshot. Each write is to the very state that was judged: the
+/// Gives `content` what makes its deletion that of what it leads to. Each write is to the very state that was judged: the
 /// finalizers are written as a whole, and the name may be another object's by now.
 async fn armed(
     cluster: &Cluster,
-    target: &Target,
+    passage: &impl Passage,
     content: Value,
     snapshot_lives: bool,
 ) -> Result<Way, ApiError> {
+    let resource = passage.resource();
     let moved = |error: &ApiError| matches!(error.reason, Reason::NotFound | Reason::Conflict);
-    let content = match live::ready_to_go(&content, snapshot_lives) {
+    let content = match live::ready_to_go(&content, passage.finalizer(), snapshot_lives) {
         None => content,
-        Some(patch) => match cluster.patch(CONTENTS, "", name(&content), &patch).await {
+        Some(patch) => match cluster.patch(resource, "", name(&content), &patch).await {
             Err(error) if moved(&error) => return Ok(Way::Moved),
             patched => patched?,
         },
     };
-    if Content(&content).reported_handle().is_some() {
-        return Ok(Way::Open(content));
-    }
-    // The sidecar asks the driver only where the status has the handle. Never "ready" beside it: then the sidecar
-    // could take the object for finished, and miss that it is to be deleted.
-    let patch = json!({
-        "metadata": {"resourceVersion": text(&content, &["metadata", "resourceVersion"])},
-        "status": {"snapshotHandle": target.handle},
-    });
-    match cluster.patch_status(CONTENTS, "", name(&content), &patch).await {
+    let Some(status) = passage.missing_status(&content) else { return Ok(Way::Open(content)) };
+    let version = text(&content, &["metadata", "resourceVersion"]);
+    let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+    match cluster.patch_status(resource, "", name(&content), &patch).await {
         Err(error) if moved(&error) => Ok(Way::Moved),
         patched => Ok(Way::Open(patched?)),
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use velero_plugin::Backup;
 
-use crate::class_choice::Choice;
+use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::object::{name, text};
 
 /// Start of the keys of a class's parameters that are for the sidecar.
@@ -18,7 +18,10 @@ pub(super) fn choose<'a>(classes: &'a [Value], driver: &str, archived: Option<&s
         return Some(same);
     }
     let (claim, backup) = (Value::Null, Backup::from(Value::Null));
-    let chosen = Choice { classes, driver, provisioner: None, claim: &claim, backup: &backup }.make().ok();
+    let chosen =
+        Choice { keys: &SNAPSHOT_KEYS, classes, driver, provisioner: None, claim: &claim, backup: &backup }
+            .make()
+            .ok();
     match chosen {
         Some(chosen) => of_driver.find(|class| name(class) == chosen),
         None => of_driver.next(),

@@ -14,6 +14,7 @@ mod claim;
 mod class;
 mod classes;
 mod content;
+mod group;
 mod keep;
 mod present;
 mod ready;

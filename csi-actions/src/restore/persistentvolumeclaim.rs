@@ -11,6 +11,7 @@ use velero_plugin::{
 use super::claim::{Plan, fill, is_reserved, plan, release};
 use super::classes::Classes;
 use super::content::ForSnapshot;
+use super::group::{self, StubError};
 use super::keep::{self, RETAIN};
 use super::present::{self, Present};
 use super::ready::{Decision, decide};
@@ -18,8 +19,8 @@ use super::stored::{StoredSnapshot, needed_size, reclaim_policy};
 use super::waits::{Awaited, Waits};
 use super::{PATIENCE, is_claim_there};
 use crate::claim_size::raised_request;
+use crate::cluster::Cluster;
 use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
-use crate::cluster::{ApiError, Cluster};
 use crate::environment::Environment;
 use crate::names;
 use crate::object::{Content, text};
@@ -131,12 +132,12 @@ impl ClaimRestore {
         let snapshots: Vec<&ResourceIdentifier> =
             items.iter().filter(|item| item.resource() == SNAPSHOTS.plural).collect();
         if snapshots.is_empty() {
-            return self.is_awaited_ready().await;
+            return self.is_awaited_ready(restore).await;
         }
         for snapshot in snapshots {
             let namespace = restore.target_namespace(snapshot.namespace());
             let name = names::restored(restore.uid(), snapshot.name());
-            if !self.is_ready(namespace, &name).await? {
+            if !self.is_ready(namespace, &name, restore).await? {
                 return Ok(false);
             }
         }
@@ -144,9 +145,9 @@ impl ClaimRestore {
     }
 
     /// For a call that names no snapshot: Velero names only what it restored itself.
-    async fn is_awaited_ready(&self) -> Result<bool> {
+    async fn is_awaited_ready(&self, restore: &Restore) -> Result<bool> {
         match self.waits.awaited() {
-            Some(Awaited::Made(namespace, name)) => self.is_ready(&namespace, &name).await,
+            Some(Awaited::Made(namespace, name)) => self.is_ready(&namespace, &name, restore).await,
             Some(Awaited::Archived(snapshot)) => Err(Error::new(format!(
                 "VolumeSnapshot {snapshot} was not restored, so the claim stays Pending: it is not in the archive, or the \
                  restore's includedResources or excludedResources leave out volumesnapshots"
@@ -161,9 +162,9 @@ impl ClaimRestore {
     }
 
     /// Whether a volume can be made from the restored snapshot.
-    async fn is_ready(&self, namespace: &str, name: &str) -> Result<bool> {
+    async fn is_ready(&self, namespace: &str, name: &str, restore: &Restore) -> Result<bool> {
         let what = format!("VolumeSnapshot {namespace}/{name}");
-        match self.look(namespace, name).await {
+        match self.look(namespace, name, restore).await {
             Ok(Decision::Ready) => {
                 tracing::info!("{what} is ready to be restored from");
                 Ok(true)
@@ -173,7 +174,7 @@ impl ClaimRestore {
                 Ok(false)
             }
             Ok(Decision::Failed(reason)) => Err(Error::new(format!("{what}: {reason}"))),
-            Err(error) if error.ends_a_wait() => Err(Error::from(error).context(what)),
+            Err(StubError::Api(error)) if error.ends_a_wait() => Err(Error::from(error).context(what)),
             Err(error) => {
                 self.waits.tell(format!("{what}: {error}"));
                 Ok(false)
@@ -181,13 +182,19 @@ impl ClaimRestore {
         }
     }
 
-    async fn look(&self, namespace: &str, name: &str) -> Result<Decision, ApiError> {
+    async fn look(&self, namespace: &str, name: &str, restore: &Restore) -> Result<Decision, StubError> {
         // Velero asks again in a second, so nothing is tried twice here.
         let cluster = &self.environment.cluster;
         let snapshot = cluster.find(SNAPSHOTS, namespace, name).await?;
         // Both have the name, whoever made them.
         let content = cluster.find(CONTENTS, "", name).await?;
-        Ok(decide(snapshot.as_ref(), content.as_ref()))
+        let decision = decide(snapshot.as_ref(), content.as_ref());
+        if let (Decision::NotYet(_), Some(snapshot), Some(content)) = (&decision, &snapshot, &content)
+            && let Some(group) = group::missing(content)
+        {
+            group::make_stub(cluster, restore, snapshot, content, group).await?;
+        }
+        Ok(decision)
     }
 }
 

@@ -22,7 +22,7 @@ fn content(name: &str, archived: &Value, labels: &Value, finalizers: &Value) -> 
 
 /// The name of the temporary content for the snapshot of `archived`.
 fn temporary(archived: &Value) -> String {
-    csi_actions::names::temporary_content(DRIVER, archived["status"]["snapshotHandle"].as_str().unwrap())
+    csi_actions::names::temporary_content(DRIVER, &[archived["status"]["snapshotHandle"].as_str().unwrap()])
 }
 
 async fn delete(bed: &Bed, contents: &[Value], backup: &Value) {

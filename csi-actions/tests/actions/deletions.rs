@@ -137,16 +137,6 @@ async fn i06_without_the_driver_nothing_is_left_terminating_and_the_text_names_d
 }
 
 #[tokio::test]
-async fn i08_a_member_of_a_group_is_never_forgotten_in_silence() {
-    let bed = Bed::new().await;
-    let mut contents = finished(&bed, &backup("b1"), &["data"]).await;
-    contents[0]["status"]["volumeGroupSnapshotHandle"] = "g1".into();
-    let error = bed.delete(&[&contents[0]], &backup("b1")).await.remove(0).unwrap_err().to_string();
-    assert!(error.contains("g1") && error.contains("group"), "{error}");
-    assert!(bed.list(CONTENTS).is_empty(), "no content that could not work");
-}
-
-#[tokio::test]
 async fn a_snapshot_of_another_backup_is_never_deleted() {
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["data"]).await;

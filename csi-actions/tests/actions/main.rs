@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bed;
+mod grouped;
 mod restoring;
 
 mod claims;
 mod contended;
 mod deletions;
 mod drivers;
+mod group_backups;
+mod group_deletions;
 mod policies;
 mod polls;
 mod process;

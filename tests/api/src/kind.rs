@@ -28,6 +28,12 @@ pub const SNAPSHOT_CONTENT: Kind =
     Kind("snapshot.storage.k8s.io", "v1", "VolumeSnapshotContent", "volumesnapshotcontents");
 pub const SNAPSHOT_CLASS: Kind =
     Kind("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass", "volumesnapshotclasses");
+pub const GROUP: Kind =
+    Kind("groupsnapshot.storage.k8s.io", "v1", "VolumeGroupSnapshot", "volumegroupsnapshots");
+pub const GROUP_CONTENT: Kind =
+    Kind("groupsnapshot.storage.k8s.io", "v1", "VolumeGroupSnapshotContent", "volumegroupsnapshotcontents");
+pub const GROUP_CLASS: Kind =
+    Kind("groupsnapshot.storage.k8s.io", "v1", "VolumeGroupSnapshotClass", "volumegroupsnapshotclasses");
 pub const BACKUP: Kind = Kind("velero.io", "v1", "Backup", "backups");
 pub const RESTORE: Kind = Kind("velero.io", "v1", "Restore", "restores");
 pub const DELETE_REQUEST: Kind = Kind("velero.io", "v1", "DeleteBackupRequest", "deletebackuprequests");

@@ -18,6 +18,9 @@ const RETRY: [&str; 1] = ["--retry-interval-start=200ms"];
 /// The driver learns the names of claims and snapshots, so that faults can be ordered for one of them.
 const METADATA: &str = "--extra-create-metadata";
 
+/// Snapshots of several volumes at once, which are off by default.
+const GROUPS: &str = "--feature-gates=CSIVolumeGroupSnapshot=true";
+
 /// The three processes; none of them listens, so that they run is all that can be asked.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
@@ -37,11 +40,11 @@ pub(crate) async fn start(
     let address = format!("--csi-address={}", socket.display());
 
     let mut controller = launcher.command(&programs.snapshot_controller);
-    controller.args([&kubeconfig, "--leader-election=false"]).args(RETRY).args(FAST);
+    controller.args([&kubeconfig, "--leader-election=false", GROUPS]).args(RETRY).args(FAST);
     let mut controller = launcher.start("snapshot-controller", controller)?;
 
     let mut snapshotter = launcher.command(&programs.csi_snapshotter);
-    snapshotter.args([&kubeconfig, &address, METADATA]).args(RETRY).args(FAST);
+    snapshotter.args([&kubeconfig, &address, METADATA, GROUPS]).args(RETRY).args(FAST);
     let mut snapshotter = launcher.start("csi-snapshotter", snapshotter)?;
 
     let mut provisioner = launcher.command(&programs.csi_provisioner);

@@ -4,9 +4,9 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::driver;
-use crate::cluster::{CSI_DRIVER, Cluster, SNAPSHOT_CLASS, STORAGE_CLASS};
+use crate::cluster::{CSI_DRIVER, Cluster, GROUP_CLASS, SNAPSHOT_CLASS, STORAGE_CLASS};
 
-/// Storage class and snapshot class have the same name.
+/// The classes for volumes, snapshots and groups have the same name.
 pub(crate) const CLASS: &str = "stock";
 
 pub(crate) async fn create_classes(cluster: &Cluster) -> Result<()> {
@@ -22,6 +22,12 @@ pub(crate) async fn create_classes(cluster: &Cluster) -> Result<()> {
         "deletionPolicy": "Delete",
     });
     cluster.create(SNAPSHOT_CLASS, "", snapshot_class).await?;
+    let group_class = json!({
+        "metadata": {"name": CLASS, "labels": {"velero.io/csi-volumegroupsnapshot-class": "true"}},
+        "driver": driver::NAME,
+        "deletionPolicy": "Delete",
+    });
+    cluster.create(GROUP_CLASS, "", group_class).await?;
     Ok(())
 }
 

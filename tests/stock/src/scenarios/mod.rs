@@ -9,6 +9,7 @@ mod builtin_and_ours;
 mod driver_errors;
 mod dying_plugins;
 mod expect;
+mod groups;
 mod oracle;
 mod policies;
 mod progress_error;
@@ -57,6 +58,7 @@ pub(crate) const ALL: &[Scenario] = &[
     policies::STANDALONE,
     policies::CUSTOM,
     policies::SKIP,
+    groups::SCENARIO,
     progress_error::SCENARIO,
     dying_plugins::IN_EXECUTE,
     dying_plugins::IN_PROGRESS,

@@ -1,0 +1,3 @@
+//! Actions that say which items belong together in a backup, one file per resource.
+
+pub mod persistentvolumeclaim;
