@@ -79,6 +79,8 @@ pub const GROUP_MEMBERS: &str = "csi-actions.velero-rs.io/group-members";
 /// Annotation of ours on a snapshot and its content: the capacity of the volume in bytes, the total of the progress
 /// until the driver tells the real size.
 pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";
+/// Label of ours on an archived content, in place of [`BACKUP_NAME`], where only this plugin is to delete its snapshot.
+pub const ARCHIVED_BY: &str = "csi-actions.velero-rs.io/backup-name";
 /// Annotation of ours on a content: its snapshot was given up, so finalizing must not keep it.
 pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
 /// Annotation of ours on a content that is being deleted: a change to it makes the sidecar look again.

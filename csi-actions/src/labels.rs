@@ -1,7 +1,7 @@
 //! The labels of a snapshot: ours, and those of the claim that do no harm on it.
 
 use serde_json::{Map, Value};
-use velero_plugin::{Backup, label};
+use velero_plugin::{Backup, Document, EditError, label};
 
 use crate::keys;
 
@@ -40,6 +40,17 @@ pub fn of_backup(backup: &Backup) -> Map<String, Value> {
         (keys::BACKUP_NAME.to_owned(), label::valid_value(backup.name()).into()),
         (keys::BACKUP_UID.to_owned(), label::valid_value(backup.uid()).into()),
     ])
+}
+
+/// Gives an archived content our label in place of Velero's, by which Velero's own delete action knows its contents. In
+/// the cluster the content keeps Velero's.
+///
+/// # Errors
+///
+/// When the object's labels are no map.
+pub fn archive_as_ours(document: &mut Document, backup: &Backup) -> Result<(), EditError> {
+    document.remove(&["metadata", "labels", keys::BACKUP_NAME]);
+    document.set(&["metadata", "labels", keys::ARCHIVED_BY], label::valid_value(backup.name()))
 }
 
 fn is_left_out(key: &str) -> bool {

@@ -25,7 +25,8 @@ pub fn is_of_backup(object: &Value, backup: &Backup) -> bool {
 /// A content that a restore made was in the cluster when the backup ran, and may even carry the backup's name, of an
 /// earlier backup of that name: its snapshot belongs to whoever restored it.
 pub fn is_archived_by(content: &Value, backup: &Backup) -> bool {
-    !backup.name().is_empty() && has_name(content, backup) && !is_restored(content)
+    let ours = label_of(content, keys::ARCHIVED_BY) == Some(&label::valid_value(backup.name()));
+    !backup.name().is_empty() && (ours || has_name(content, backup)) && !is_restored(content)
 }
 
 /// Whether the live `content`, which has the driver and handle of `archived`, is what the backup that wrote the archive
@@ -116,6 +117,22 @@ mod tests {
         let archived =
             labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "uid-in-old-cluster"}));
         assert!(is_archived_by(&archived, &backup("b1", "uid-in-new-cluster")));
+    }
+
+    #[test]
+    fn an_archive_with_our_own_label_in_place_of_velero_s_is_the_backups() {
+        let ours = |name: &str| labelled(json!({keys::ARCHIVED_BY: name, "velero.io/backup-uid": "u1"}));
+        assert!(is_archived_by(&ours("b1"), &backup("b1", "u1")));
+        assert!(is_archived_by(&ours("b1"), &backup("b1", "uid-in-new-cluster")));
+        assert!(!is_archived_by(&ours("b2"), &backup("b1", "u1")));
+        assert!(!is_archived_by(&ours(""), &backup("", "u1")));
+        let mut restored = ours("b1");
+        restored["metadata"]["labels"]["velero.io/restore-name"] = "r1".into();
+        assert!(!is_archived_by(&restored, &backup("b1", "u1")));
+        // What lives in the cluster carries Velero's label, also if the archive does not.
+        let live = labelled(json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"}));
+        assert!(is_left_by(&live, &ours("b1"), &backup("b1", "u1")));
+        assert!(!is_left_by(&ours("b1"), &ours("b1"), &backup("b1", "u1")));
     }
 
     #[test]

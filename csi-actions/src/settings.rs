@@ -27,6 +27,16 @@ pub enum AbsentDriver {
     Warn,
 }
 
+/// By which label an archived content is known to belong to its backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveLabel {
+    /// Velero's: its own delete action deletes the snapshot too, also on a server without this plugin.
+    Velero,
+    /// Ours: Velero's own delete action takes the content for a stranger's, so it doesn't cost its time; a server
+    /// without this plugin can't delete the snapshot.
+    Own,
+}
+
 /// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -36,6 +46,8 @@ pub struct Settings {
     pub keep_failed: bool,
     /// `CSI_ACTIONS_ABSENT_DRIVER`: `error` or `warn`.
     pub absent_driver: AbsentDriver,
+    /// `CSI_ACTIONS_ARCHIVE_LABEL`: `velero` or `own`.
+    pub archive_label: ArchiveLabel,
     /// `CSI_ACTIONS_RESTORE_WAIT`: how long a restored claim waits for its snapshot, as in `5m` (the default), and never
     /// longer than the server's `--resource-timeout`.
     pub restore_wait: Duration,
@@ -88,6 +100,13 @@ impl Settings {
                 &variable,
                 &[("error", AbsentDriver::Error), ("warn", AbsentDriver::Warn)],
                 AbsentDriver::Error,
+                &mut invalid,
+            ),
+            archive_label: choice(
+                "CSI_ACTIONS_ARCHIVE_LABEL",
+                &variable,
+                &[("velero", ArchiveLabel::Velero), ("own", ArchiveLabel::Own)],
+                ArchiveLabel::Velero,
                 &mut invalid,
             ),
             restore_wait: restore_wait(arguments, &variable, &mut invalid),
@@ -172,6 +191,13 @@ mod tests {
         assert_eq!((settings.mode, settings.keep_failed), (Mode::Standalone, false));
         assert_eq!(invalid.len(), 1);
         assert!(invalid[0].to_string().contains("standalone, alongside"), "{}", invalid[0]);
+    }
+
+    #[test]
+    fn archives_carry_velero_s_label_unless_told_otherwise() {
+        let label = |value| read("", &[("CSI_ACTIONS_ARCHIVE_LABEL", value)]).0.archive_label;
+        assert_eq!((label(""), label("own")), (ArchiveLabel::Velero, ArchiveLabel::Own));
+        assert_eq!((label("velero"), label("mine")), (ArchiveLabel::Velero, ArchiveLabel::Velero));
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::object::{Content, Snapshot, annotation, name, namespace};
 use crate::operation::{Operation, Subject};
 use crate::pair::Pair;
 use crate::readiness::{Clock, DEFAULT_TIMEOUT, Sight, State, Verdict};
-use crate::{keys, ownership};
+use crate::settings::ArchiveLabel;
+use crate::{keys, labels, ownership};
 
 /// For how long one poll tries again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,6 +44,23 @@ impl ContentBackup {
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
         Self { environment, cluster, round: Round::new() }
+    }
+
+    /// The content as it is archived; the `secret` of its deletion goes with it.
+    fn archived(&self, item: &Item, secret: Option<ResourceIdentifier>, backup: &Backup) -> Result<Outcome> {
+        // Alongside it is Velero's own action that keeps the books.
+        let as_ours =
+            self.environment.settings.archive_label == ArchiveLabel::Own && !self.environment.is_alongside();
+        if secret.is_none() && !as_ours {
+            return Ok(Outcome::unchanged());
+        }
+        let changed = item.edited(|document| {
+            if secret.is_some() {
+                document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")?;
+            }
+            if as_ours { labels::archive_as_ours(document, backup) } else { Ok(()) }
+        })?;
+        Ok(Outcome::changed(changed).with_additional_items(secret))
     }
 
     async fn state(&self, operation: &Operation, backup: &Backup, clock: Clock) -> State {
@@ -142,9 +160,6 @@ impl BackupItemActionV2 for ContentBackup {
     }
 
     async fn execute(&self, item: Item, backup: Backup) -> Result<Outcome> {
-        if backup.phase().is_finalizing() {
-            return Ok(Outcome::unchanged());
-        }
         if !ownership::is_of_backup(item.object(), &backup) {
             tracing::debug!(
                 content = item.name(),
@@ -152,15 +167,12 @@ impl BackupItemActionV2 for ContentBackup {
             );
             return Ok(Outcome::unchanged());
         }
-        let outcome = match deletion_secret(item.object())? {
-            Some(secret) => {
-                let changed = item.edited(|document| {
-                    document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")
-                })?;
-                Outcome::changed(changed).with_additional_items([secret])
-            }
-            None => Outcome::unchanged(),
-        };
+        let is_finalizing = backup.phase().is_finalizing();
+        let secret = if is_finalizing { None } else { deletion_secret(item.object())? };
+        let outcome = self.archived(&item, secret, &backup)?;
+        if is_finalizing {
+            return Ok(outcome);
+        }
         if self.environment.is_alongside() {
             // Velero's own action has an operation on the snapshot; a second one would wait for the same.
             return Ok(outcome);

@@ -20,6 +20,8 @@ pub(super) fn remove(document: &mut Document, object: &Value) -> Result<(), vele
     for key in ANNOTATIONS {
         document.remove(&["metadata", "annotations", key]);
     }
+    // What is restored belongs to the restore, whose labels Velero adds.
+    document.remove(&["metadata", "labels", keys::ARCHIVED_BY]);
     let Some(finalizers) = object.pointer("/metadata/finalizers").and_then(Value::as_array) else {
         return Ok(());
     };

@@ -13,7 +13,7 @@ use csi_actions::backup::volumesnapshotcontent::ContentBackup;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use csi_actions::environment::Environment;
 use csi_actions::release::Release;
-use csi_actions::settings::{AbsentDriver, Mode, Settings};
+use csi_actions::settings::{AbsentDriver, ArchiveLabel, Mode, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use velero_plugin::backup::{BackupItemActionV2 as _, DeleteItemAction as _, Outcome};
@@ -236,7 +236,13 @@ impl Bed {
 }
 
 pub(crate) fn settings(mode: Mode) -> Settings {
-    Settings { mode, keep_failed: false, absent_driver: AbsentDriver::Error, restore_wait: SAFE }
+    Settings {
+        mode,
+        keep_failed: false,
+        absent_driver: AbsentDriver::Error,
+        archive_label: ArchiveLabel::Velero,
+        restore_wait: SAFE,
+    }
 }
 
 /// A backup in progress, with little patience for its drivers.

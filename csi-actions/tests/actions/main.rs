@@ -12,6 +12,7 @@ mod deletions;
 mod drivers;
 mod group_backups;
 mod group_deletions;
+mod own_label;
 mod policies;
 mod polls;
 mod process;
