@@ -94,8 +94,9 @@ async fn look<T>(
     let snapshot = view.snapshot.clone();
     let pair = view.pair;
     let content = pair.content_name(&snapshot).unwrap_or_default();
-    let snapshots = watch::states(cluster, pair.snapshots, namespace(&snapshot), name(&snapshot));
-    let contents = watch::states(cluster, pair.contents, "", &content);
+    let (in_namespace, named) = (namespace(&snapshot), name(&snapshot));
+    let snapshots = watch::states_after(cluster, pair.snapshots, in_namespace, named, Some(&snapshot));
+    let contents = watch::states_after(cluster, pair.contents, "", &content, None);
     let mut changes =
         select(snapshots.map(|state| (Kind::Snapshot, state)), contents.map(|state| (Kind::Content, state)));
     let deadline = Instant::now() + patience;

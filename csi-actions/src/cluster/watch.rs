@@ -26,14 +26,31 @@ pub fn states(
     namespace: &str,
     name: &str,
 ) -> BoxStream<'static, Result<Option<Value>, ApiError>> {
-    let watched = Watched {
-        cluster: cluster.clone(),
-        resource,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        stage: Stage::Read,
-        wait: WAITS.0,
-    };
+    from(cluster, resource, namespace, name, Stage::Read)
+}
+
+/// The states of an object after `known`, without a request to read it first. Of an object that is not known the first
+/// state comes when it exists.
+pub fn states_after(
+    cluster: &Cluster,
+    resource: Resource,
+    namespace: &str,
+    name: &str,
+    known: Option<&Value>,
+) -> BoxStream<'static, Result<Option<Value>, ApiError>> {
+    from(cluster, resource, namespace, name, Stage::Open(known.and_then(version)))
+}
+
+fn from(
+    cluster: &Cluster,
+    resource: Resource,
+    namespace: &str,
+    name: &str,
+    first: Stage,
+) -> BoxStream<'static, Result<Option<Value>, ApiError>> {
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    let watched =
+        Watched { cluster: cluster.clone(), resource, namespace, name, stage: first, wait: WAITS.0 };
     stream::unfold(watched, |mut watched| async {
         let state = watched.next().await;
         Some((state, watched))

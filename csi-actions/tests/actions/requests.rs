@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::bed::{Bed, SAFE};
+use crate::bed::{Bed, SAFE, backup};
 use cluster::Rule;
+use cluster::simulator::Fault;
 use csi_actions::cluster::resource::CONTENTS;
 use csi_actions::cluster::{ApiError, Reason};
 
@@ -30,4 +31,29 @@ async fn an_api_server_that_never_answers_is_not_asked_again_once_the_patience_i
 async fn a_wait_that_the_api_server_asks_for_never_goes_beyond_the_patience() {
     let (error, attempts) = asked(Rule::on("get").resource("volumesnapshotcontents").throttle(3600)).await;
     assert_eq!((error.reason, attempts), (Reason::Busy, 1), "{error}");
+}
+
+#[tokio::test]
+async fn i59_the_snapshot_of_a_claim_costs_eight_requests_and_no_polling() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    // Slow enough that anything that asks again would be seen.
+    let slow = Fault::on("CreateSnapshot").latency(Duration::from_secs(3));
+    bed.driver().order(slow).unwrap();
+    bed.cluster.clear_requests();
+    bed.back_up(&claim, &backup("b1")).await;
+    let counts = bed.cluster.counts();
+    let of_ours: Vec<(&str, usize)> =
+        counts.values().flatten().map(|(what, count)| (what.as_str(), *count)).collect();
+    let expected = [
+        "create volumesnapshots",
+        "get persistentvolumes",
+        "list pods",
+        "list volumesnapshotclasses",
+        "patch volumesnapshotcontents",
+        "patch volumesnapshots",
+        "watch volumesnapshotcontents",
+        "watch volumesnapshots",
+    ];
+    assert_eq!(of_ours, expected.map(|what| (what, 1)));
 }
