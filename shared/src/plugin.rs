@@ -2,6 +2,7 @@
 
 use std::any::{Any, type_name};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,6 +39,13 @@ pub enum RegistrationError {
     Nothing,
 }
 
+/// What a plugin does for a person who starts it.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(Vec<OsString>) -> ExitCode,
+}
+
 /// A plugin's binary: what it is called, and the actions in it.
 ///
 /// Actions are made when Velero first calls them, not before: a process often lives for one call to one of them.
@@ -48,6 +56,7 @@ pub struct Plugin {
     revision: Option<&'static str>,
     log_targets: Vec<String>,
     list_volume_snapshotter_v2: bool,
+    commands: Vec<Command>,
     claimed: BTreeSet<(Kind, PluginName)>,
     errors: Vec<RegistrationError>,
     services: BTreeMap<Kind, Box<dyn KindService>>,
@@ -93,6 +102,7 @@ impl Plugin {
             revision: None,
             log_targets: vec!["velero_plugin".to_owned(), name.replace('-', "_")],
             list_volume_snapshotter_v2: false,
+            commands: Vec::new(),
             claimed: BTreeSet::new(),
             errors: Vec::new(),
             services: BTreeMap::new(),
@@ -157,9 +167,23 @@ impl Plugin {
         self
     }
 
+    /// A command for people: started by hand as `PROGRAM name …` the program calls `run` with the words that follow, and ends
+    /// with its code. `about` is what `--help` says of it.
+    ///
+    /// A host never starts a plugin so, and nothing is done for a command in a process of the host's.
+    pub fn command(
+        mut self,
+        name: &'static str,
+        about: &'static str,
+        run: fn(Vec<OsString>) -> ExitCode,
+    ) -> Self {
+        self.commands.push(Command { name, about, run });
+        self
+    }
+
     /// Serves until the host ends the process. What `main` returns.
     ///
-    /// Started by hand it answers `--version`, `--list` and `--help`, and says what it is.
+    /// Started by hand it runs a [`command`](Self::command), answers `--version`, `--list` and `--help`, and says what it is.
     pub fn run(self) -> ExitCode {
         crate::process::run(self)
     }
@@ -195,6 +219,10 @@ impl Plugin {
     /// The registered plugins, kinds in the order of a Go plugin and names sorted.
     pub(crate) fn names(&self) -> impl Iterator<Item = (Kind, &PluginName)> {
         self.claimed.iter().map(|(kind, name)| (*kind, name))
+    }
+
+    pub(crate) fn commands(&self) -> &[Command] {
+        &self.commands
     }
 
     pub(crate) fn lists_volume_snapshotter_v2(&self) -> bool {

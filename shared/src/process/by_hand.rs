@@ -1,16 +1,24 @@
-//! What a plugin says to a person who starts it: it is no program to run, but it can tell what it is.
+//! What a plugin says to a person who starts it: it is no program to run, but it can tell what it is, and may
+//! have commands of its own.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::plugin::Plugin;
 
-/// Answers `--version`, `--help` and `--list`; anything else is told on stderr that only Velero starts plugins.
+/// Runs a command of the plugin's own, or answers `--version`, `--help` and `--list`; anything else is told on stderr that
+/// only Velero starts plugins.
 #[allow(clippy::print_stdout, reason = "no host is listening")]
-pub(crate) fn answer(plugin: &Plugin, arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn answer(plugin: &Plugin, mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let first = arguments.next();
+    let first = first.as_deref().and_then(OsStr::to_str);
+    if let Some(command) = plugin.commands().iter().find(|command| first == Some(command.name)) {
+        return (command.run)(arguments.collect());
+    }
     let mut out = std::io::stdout().lock();
-    let text = match arguments.into_iter().next().as_deref().and_then(OsStr::to_str) {
+    let text = match first {
         Some("--version" | "-V") => plugin.version_line(),
         Some("--list") => plugin.listing(),
         Some("--help" | "-h") => help(plugin),
@@ -27,7 +35,7 @@ pub(crate) fn answer(plugin: &Plugin, arguments: impl Iterator<Item = OsString>)
 }
 
 fn help(plugin: &Plugin) -> String {
-    format!(
+    let mut text = format!(
         "{}\n\
          This is a plugin of Velero (https://velero.io). It is not meant to be run by hand: the Velero server starts it\n\
          from its plugin directory, /plugins. Add its image with `velero plugin add IMAGE`.\n\n\
@@ -36,5 +44,9 @@ fn help(plugin: &Plugin) -> String {
          \x20 --list     the kinds and names it registers, and which items each applies to\n\
          \x20 --help     this text\n",
         plugin.version_line().trim_end()
-    )
+    );
+    for command in plugin.commands() {
+        let _ = writeln!(text, "  {:<9}  {}", command.name, command.about);
+    }
+    text
 }
