@@ -23,7 +23,7 @@
 //! It serves the kinds that backup plugins meet (core storage kinds, pods, snapshots and group snapshots, Velero's
 //! own) and whatever a `CustomResourceDefinition` adds. Everything that was created at `/status` or sent past it,
 //! every refusal's wording, every watch event follows a real API server; `script` and `scenario` hold the proof. It runs no
-//! pods. What it leaves out: authorization, admission, dry runs, schemas (fields are neither pruned nor checked,
+//! pods. What it leaves out: authorization (an access review is answered by the fault rules), admission, dry runs, schemas (fields are neither pruned nor checked,
 //! but for the snapshot resources' rules), field ownership of writes other than apply, foreground deletion.
 
 mod api;
@@ -36,6 +36,7 @@ mod kinds;
 mod log;
 mod object;
 mod rest;
+mod reviews;
 mod rules;
 #[cfg(feature = "script")]
 pub mod scenario;

@@ -26,6 +26,7 @@ use crate::faults::{self, Step};
 use crate::log::Request;
 use crate::rest::path::Query;
 use crate::rest::{self, Answer, Call};
+use crate::reviews;
 
 /// The chunks of a body; an error closes the connection.
 type Chunks = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
@@ -110,7 +111,8 @@ async fn respond(api: Arc<Api>, request: http::Request<Incoming>) -> io::Result<
 
 fn answer(api: &Arc<Api>, call: &Call, headers: &HeaderMap) -> Reply {
     let answer = if admitted(api, headers) {
-        rest::answer(&mut api.state(), call, &api.address)
+        reviews::answer(&api.faults, call, header(headers, &USER_AGENT))
+            .unwrap_or_else(|| rest::answer(&mut api.state(), call, &api.address))
     } else {
         Err(ApiError::Unauthorized)
     };
