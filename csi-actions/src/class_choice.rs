@@ -124,6 +124,15 @@ pub struct Choice<'a> {
     pub backup: &'a Backup,
 }
 
+/// A class, and what spoke for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen<'a> {
+    /// The name of the class.
+    pub class: &'a str,
+    /// What decided, in words.
+    pub by: String,
+}
+
 impl<'a> Choice<'a> {
     /// The name of the class.
     ///
@@ -131,29 +140,41 @@ impl<'a> Choice<'a> {
     ///
     /// When a named class can't be taken, or nothing tells which of several to take.
     pub fn make(self) -> Result<&'a str, ClassError> {
+        self.explain().map(|chosen| chosen.class)
+    }
+
+    /// The class, and what spoke for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`make`](Self::make).
+    pub fn explain(self) -> Result<Chosen<'a>, ClassError> {
+        let chosen = |class: &'a Value, by: &str| Ok(Chosen { class: name(class), by: by.to_owned() });
         if let Some((class, source)) = self.named() {
-            return self.honour(class, source);
+            let class = self.honour(class, source.clone())?;
+            return Ok(Chosen { class, by: source });
         }
-        let of_driver: Vec<&Value> =
+        let of_driver: Vec<&'a Value> =
             self.classes.iter().filter(|class| text(class, &["driver"]) == Some(self.driver)).collect();
         let of = |filter: fn(Self, &Value) -> bool| -> Vec<&'a Value> {
             of_driver.iter().copied().filter(|class| filter(self, class)).collect()
         };
         let labelled = of(Self::is_labelled);
-        let labelled_default: Vec<&Value> =
+        let labelled_default: Vec<&'a Value> =
             labelled.iter().copied().filter(|class| self.is_default(class)).collect();
         match (labelled.as_slice(), labelled_default.as_slice()) {
-            ([one], _) | (_, [one]) => return Ok(name(one)),
+            ([one], _) => return chosen(one, "the driver's class with Velero's label"),
+            (_, [one]) => return chosen(one, "the default among the driver's classes with Velero's label"),
             ([], _) => {}
             (several, _) => return Err(self.ambiguous(several, "have Velero's label")),
         }
         match of(Self::is_default).as_slice() {
-            [one] => return Ok(name(one)),
+            [one] => return chosen(one, "the driver's default class"),
             [] => {}
             several => return Err(self.ambiguous(several, "are marked as default")),
         }
         match of_driver.as_slice() {
-            [one] => Ok(name(one)),
+            [one] => chosen(one, "the driver's only class"),
             [] => Err(ClassError::NoClass { kind: self.keys.kind, driver: self.driver.to_owned() }),
             several => Err(self.ambiguous(several, "have neither Velero's label nor the default mark")),
         }

@@ -22,7 +22,7 @@ impl GroupApi {
     ///
     /// When that can't be told.
     pub async fn of(cluster: &Cluster) -> Result<Option<Self>, ApiError> {
-        Ok(Self::among(&cluster.versions(GROUP_SNAPSHOT_GROUP).await?))
+        Ok(Self::among(&cluster.versions(GROUP_SNAPSHOT_GROUP).await?.unwrap_or_default()))
     }
 
     pub(crate) fn among(served: &[String]) -> Option<Self> {

@@ -9,8 +9,10 @@ pub mod class_choice;
 pub mod cluster;
 pub mod delete;
 pub mod discard;
+pub mod doctor;
 pub mod driver_error;
 pub mod environment;
+pub mod events;
 pub mod group_api;
 pub mod itemblock;
 pub mod keys;
@@ -25,6 +27,7 @@ pub mod quantity;
 pub mod readiness;
 pub mod release;
 pub mod restore;
+pub mod secrets;
 pub mod server;
 pub mod settings;
 pub mod ungroup;
@@ -36,6 +39,7 @@ use velero_plugin::{Plugin, name};
 use backup::persistentvolume::VolumeBackup;
 use backup::persistentvolumeclaim::ClaimBackup;
 use backup::volumesnapshot::SnapshotBackup;
+use backup::volumesnapshotclass::ClassBackup;
 use backup::volumesnapshotcontent::ContentBackup;
 use delete::volumesnapshotcontent::ContentDelete;
 use environment::Environment;
@@ -58,8 +62,9 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
     let shared = || Arc::clone(&environment);
     let (volumes, claims, snapshots, contents, deletions) =
         (shared(), shared(), shared(), shared(), shared());
-    let restored = (shared(), shared(), shared(), shared(), shared());
+    let (classes, restored) = (shared(), (shared(), shared(), shared(), shared(), shared()));
     velero_plugin::plugin!()
+        .command("doctor", doctor::ABOUT, doctor::run)
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolume-backup"), move || {
             VolumeBackup::new(volumes())
         })
@@ -71,6 +76,9 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
         })
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotcontent-backup"), move || {
             ContentBackup::new(contents())
+        })
+        .backup_item_action_v2(name!("csi-actions.velero-rs.io/volumesnapshotclass-backup"), move || {
+            ClassBackup::new(classes())
         })
         // Not listed to a server before 1.15, which would not start: see HostArgs::before_1_15.
         .item_block_action(name!("csi-actions.velero-rs.io/persistentvolumeclaim-block"), ClaimBlock::default)

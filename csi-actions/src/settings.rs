@@ -37,6 +37,15 @@ pub enum ArchiveLabel {
     Own,
 }
 
+/// On which objects the operations of a backup are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperationOn {
+    /// The contents: what becomes ready is what has the operation.
+    Contents,
+    /// The snapshots, as with Velero's own actions: the server counts them in `status.csiVolumeSnapshotsCompleted`.
+    Snapshots,
+}
+
 /// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -51,6 +60,11 @@ pub struct Settings {
     /// `CSI_ACTIONS_RESTORE_WAIT`: how long a restored claim waits for its snapshot, as in `5m` (the default), and never
     /// longer than the server's `--resource-timeout`.
     pub restore_wait: Duration,
+    /// `CSI_ACTIONS_OPERATION_ON`: `volumesnapshotcontents` or `volumesnapshots`. It may change while a backup runs: an
+    /// operation is polled by the name of the action that started it.
+    pub operation_on: OperationOn,
+    /// `CSI_ACTIONS_EVENTS`: `false` writes no Events on the objects that a user looks at.
+    pub events: bool,
 }
 
 /// A setting with a value that means nothing.
@@ -110,6 +124,23 @@ impl Settings {
                 &mut invalid,
             ),
             restore_wait: restore_wait(arguments, &variable, &mut invalid),
+            operation_on: choice(
+                "CSI_ACTIONS_OPERATION_ON",
+                &variable,
+                &[
+                    ("volumesnapshotcontents", OperationOn::Contents),
+                    ("volumesnapshots", OperationOn::Snapshots),
+                ],
+                OperationOn::Contents,
+                &mut invalid,
+            ),
+            events: choice(
+                "CSI_ACTIONS_EVENTS",
+                &variable,
+                &[("true", true), ("false", false)],
+                true,
+                &mut invalid,
+            ),
         };
         (settings, invalid)
     }
@@ -198,6 +229,16 @@ mod tests {
         let label = |value| read("", &[("CSI_ACTIONS_ARCHIVE_LABEL", value)]).0.archive_label;
         assert_eq!((label(""), label("own")), (ArchiveLabel::Velero, ArchiveLabel::Own));
         assert_eq!((label("velero"), label("mine")), (ArchiveLabel::Velero, ArchiveLabel::Velero));
+    }
+
+    #[test]
+    fn operations_are_on_contents_and_events_are_written_unless_it_is_set_otherwise() {
+        let (settings, _) = read("", &[]);
+        assert_eq!((settings.operation_on, settings.events), (OperationOn::Contents, true));
+        let set = [("CSI_ACTIONS_OPERATION_ON", "volumesnapshots"), ("CSI_ACTIONS_EVENTS", "false")];
+        let (settings, invalid) = read("", &set);
+        assert_eq!((settings.operation_on, settings.events), (OperationOn::Snapshots, false));
+        assert!(invalid.is_empty());
     }
 
     #[test]

@@ -26,8 +26,7 @@ pub(super) async fn keep_in_storage(cluster: &Cluster, snapshot: &Value) -> Resu
     if let Some(group) = Snapshot(snapshot).group_uid() {
         ungroup(cluster, group).await?;
     }
-    let content_name =
-        Snapshot(snapshot).bound_content().map_or_else(|| names::content(snapshot_uid), str::to_owned);
+    let content_name = names::content_of(snapshot);
     let content = cluster.find(CONTENTS, "", &content_name).await?;
     // A content that is bound to another snapshot is not this one's, whatever the name says.
     let content = content.filter(|content| Content(content).bound_uid() == Some(snapshot_uid));

@@ -16,9 +16,11 @@ use super::wait::{Cut, until_cut, until_ready};
 use super::{claim, create, discard_after};
 use crate::claim_size::raised_request;
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
+use crate::cluster::events::Events;
 use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
 use crate::cluster::{ApiError, Cluster, Query};
 use crate::environment::Environment;
+use crate::events::{About, Reason};
 use crate::object::{Content, annotation, name, text};
 use crate::pair::Pair;
 use crate::policy::{Decision, Told};
@@ -37,6 +39,7 @@ const SETTLES: Duration = Duration::from_secs(10);
 pub struct ClaimBackup {
     environment: Arc<Environment>,
     cluster: Cluster,
+    events: Events,
     /// A process lives as long as one backup, so the classes are those of its beginning.
     classes: OnceCell<Vec<Value>>,
     groups: Groups,
@@ -48,8 +51,9 @@ impl ClaimBackup {
         // Once per backup: the processes that poll never make this action.
         tracing::info!("csi-actions {}", environment.settings.mode.meaning());
         let cluster = environment.cluster.patient(PATIENCE);
+        let events = Events::of(&environment);
         let groups = Groups::new(cluster.clone(), environment.cluster.clone());
-        Self { environment, cluster, classes: OnceCell::new(), groups }
+        Self { environment, cluster, events, classes: OnceCell::new(), groups }
     }
 
     /// Takes the snapshot of a claim whose volume is of a CSI driver; what was created for a snapshot that fails is
@@ -76,6 +80,22 @@ impl ClaimBackup {
                 Err(discard_after(error, &self.cluster, Pair::snapshot(), &snapshot).await)
             }
         }
+    }
+
+    /// Tells on the claim what became of its snapshot. The backup does not wait for it.
+    fn tell(&self, item: &Item, taken: &Result<Cut>, backup: &Backup) {
+        let about = About::claim(item.namespace(), item.name(), item.uid().unwrap_or_default());
+        let (reason, what) = match taken {
+            Ok(cut) => {
+                let (content, snapshot) = (Content(&cut.content), name(&cut.snapshot));
+                let handle = content.handle().unwrap_or_default();
+                let what =
+                    format!("{} has cut snapshot {handle} (VolumeSnapshot {snapshot})", content.driver());
+                (Reason::SnapshotCreated, what)
+            }
+            Err(error) => (Reason::SnapshotFailed, error.to_string()),
+        };
+        self.events.write_beside(about, reason, format!("backup {}: {what}", backup.name()));
     }
 
     async fn class(&self, claim: &Value, driver: &str, backup: &Backup) -> Result<String> {
@@ -168,7 +188,9 @@ impl BackupItemActionV2 for ClaimBackup {
             return Ok(Outcome::unchanged());
         }
         let driver = text(&volume, &["spec", "csi", "driver"]).unwrap_or_default();
-        let cut = self.take(&item, &volume, driver, &backup).await.context(&claim)?;
+        let taken = self.take(&item, &volume, driver, &backup).await;
+        self.tell(&item, &taken, &backup);
+        let cut = taken.context(&claim)?;
         tracing::info!(
             handle = Content(&cut.content).handle(),
             "{claim}: snapshot {} is cut by {driver}",

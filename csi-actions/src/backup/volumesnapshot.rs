@@ -1,19 +1,24 @@
 //! Snapshots at backup: marks the content as the backup's and has it archived; at the end removes both from the cluster.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
-use velero_plugin::{Backup, Error, Item, ResourceIdentifier, ResourceSelector, Result};
+use velero_plugin::{
+    Backup, Error, Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Result,
+};
 
+use super::tracking::{Tracking, begin};
 use super::{discard_after, finalize};
 use crate::cluster::resource::{CLASSES, CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster};
 use crate::environment::Environment;
-use crate::object::{Content, Snapshot, annotation, name, uid};
+use crate::object::{Content, Snapshot, annotation, name};
+use crate::operation::Operation;
 use crate::pair::Pair;
+use crate::settings::OperationOn;
 use crate::{keys, labels, names, ownership, quantity};
 
 /// For how long a request is tried again when the API server is busy.
@@ -24,21 +29,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct SnapshotBackup {
     environment: Arc<Environment>,
     cluster: Cluster,
+    tracking: Tracking,
 }
 
 impl SnapshotBackup {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, cluster }
+        let tracking = Tracking::new(Arc::clone(&environment));
+        Self { environment, cluster, tracking }
     }
 
     /// Gives the content the labels of the backup, by which Progress finds it and deletion knows it, and the snapshot
     /// the annotations from which Velero can restore it. The content's name and the annotations.
     async fn mark(&self, item: &Item, backup: &Backup) -> Result<(String, Map<String, Value>), ApiError> {
         let snapshot = item.object();
-        let content = Snapshot(snapshot).bound_content().map(str::to_owned);
-        let content = content.unwrap_or_else(|| names::content(uid(snapshot).unwrap_or_default()));
+        let content = names::content_of(snapshot);
         let mut metadata = json!({"labels": labels::of_backup(backup)});
         let of_ours = [
             (keys::CAPACITY, annotation(snapshot, keys::CAPACITY)),
@@ -108,8 +114,21 @@ impl BackupItemActionV2 for SnapshotBackup {
         if let Some(class) = Snapshot(item.object()).class() {
             additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CLASSES.plural, "", class)?);
         }
-        additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CONTENTS.plural, "", content)?);
-        Ok(Outcome::changed(changed).with_additional_items(additional))
+        additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CONTENTS.plural, "", content.as_str())?);
+        let outcome = Outcome::changed(changed).with_additional_items(additional);
+        if !self.tracking.starts_on(OperationOn::Snapshots) {
+            return Ok(outcome);
+        }
+        let operation = Operation::on_object(item.namespace(), item.name(), SystemTime::now());
+        begin(outcome, &operation, &content, Some((item.namespace(), item.name())))
+    }
+
+    async fn progress(&self, operation: OperationId, backup: Backup) -> Result<Progress> {
+        self.tracking.progress(&operation, &backup).await
+    }
+
+    async fn cancel(&self, operation: OperationId, backup: Backup) -> Result<()> {
+        self.tracking.cancel(&operation, &backup).await
     }
 }
 

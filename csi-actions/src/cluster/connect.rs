@@ -16,7 +16,8 @@ use super::error::{ApiError, Reason};
 /// How API servers and their audit logs name us.
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));
 
-/// Connects as the server does: by `--kubeconfig`, by `KUBECONFIG`, else by the pod's service account.
+/// Connects as the server does: by `--kubeconfig`, by `KUBECONFIG`, by the pod's service account, else by the user's
+/// own kubeconfig.
 pub(super) async fn connect(arguments: &HostArgs) -> Result<Client, ApiError> {
     let refused = |error: BoxError| ApiError::new("find the cluster", Reason::NoCluster, error.to_string());
     let config = config(arguments).await.map_err(refused)?;
@@ -38,6 +39,10 @@ pub(super) fn client(mut config: Config) -> Result<Client, BoxError> {
     Ok(Client::new(service, config.default_namespace))
 }
 
+fn kubeconfig_at_home() -> bool {
+    std::env::var_os("HOME").is_some_and(|home| std::path::Path::new(&home).join(".kube/config").is_file())
+}
+
 async fn config(arguments: &HostArgs) -> Result<Config, BoxError> {
     let options = KubeConfigOptions {
         context: arguments.value("kubecontext").map(str::to_owned),
@@ -49,5 +54,10 @@ async fn config(arguments: &HostArgs) -> Result<Config, BoxError> {
     if std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty()) {
         return Ok(Config::from_kubeconfig(&options).await?);
     }
-    Ok(Config::incluster()?)
+    match Config::incluster() {
+        Ok(config) => Ok(config),
+        // As the server does outside of a cluster: the user's own file.
+        Err(_) if kubeconfig_at_home() => Ok(Config::from_kubeconfig(&options).await?),
+        Err(error) => Err(error.into()),
+    }
 }

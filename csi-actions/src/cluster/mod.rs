@@ -1,6 +1,8 @@
 //! The Kubernetes API as the actions use it: objects as JSON values, a time limit on every request.
 
 pub mod error;
+pub mod events;
+pub mod permissions;
 pub mod resource;
 pub mod watch;
 
@@ -134,27 +136,27 @@ impl Cluster {
         }
     }
 
-    /// The versions of an API group that are served; none where the group is not.
+    /// The versions in which the API server serves `group`, the preferred ones first; `None` where it does not know it.
     ///
     /// # Errors
     ///
     /// When that can't be told.
-    pub async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {
+    pub async fn versions(&self, group: &str) -> Result<Option<Vec<String>>, ApiError> {
         let call = Call {
             method: Method::GET,
-            path: format!("/apis/{group}"),
+            path: format!("/apis/{}", escaped(group)),
             content_type: JSON,
             body: Vec::new(),
-            what: format!("get the versions of {group}"),
+            what: format!("ask for the API group {group}"),
             limit: REQUEST_LIMIT,
             is_conditional: false,
         };
         let found = match self.call(&call).await {
-            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            Err(error) if error.is_not_found() => return Ok(None),
             found => found?,
         };
         let versions = found["versions"].as_array().into_iter().flatten();
-        Ok(versions.filter_map(|version| version["version"].as_str().map(str::to_owned)).collect())
+        Ok(Some(versions.filter_map(|each| each["version"].as_str().map(str::to_owned)).collect()))
     }
 
     /// Creates an object; the result is as the API server made it.

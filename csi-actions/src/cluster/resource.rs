@@ -48,6 +48,18 @@ pub const STORAGE_CLASSES: Resource =
 pub const DRIVERS: Resource = Resource { group: "storage.k8s.io", version: "v1", plural: "csidrivers" };
 /// The drivers on each node.
 pub const NODES: Resource = Resource { group: "storage.k8s.io", version: "v1", plural: "csinodes" };
+/// What happened to objects, for their users.
+pub const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
+/// Backups of Velero.
+pub const BACKUPS: Resource = Resource { group: "velero.io", version: "v1", plural: "backups" };
+/// Among others the server itself.
+pub const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+/// Questions about what an account may do; they are answered and not kept.
+pub const ACCESS_REVIEWS: Resource =
+    Resource { group: "authorization.k8s.io", version: "v1", plural: "subjectaccessreviews" };
+/// The same about the account that asks.
+pub const OWN_ACCESS_REVIEWS: Resource =
+    Resource { group: "authorization.k8s.io", version: "v1", plural: "selfsubjectaccessreviews" };
 
 impl Resource {
     /// The path of the collection in `namespace`, "" for that of the whole cluster.

@@ -53,7 +53,7 @@ impl ContentDelete {
         let elapsed = || rounded(started.elapsed());
         let in_trouble = |error| DeleteError::Api { target: target.to_string(), error, elapsed: elapsed() };
         let Some(api) = GroupApi::of(&self.cluster).await.map_err(in_trouble)? else {
-            return self.failure(Done::NoDriver(NOT_SERVED), in_group(target, handle), elapsed());
+            return Err(DeleteError::NoDriver { target: in_group(target, handle), missing: NOT_SERVED });
         };
         let group = Group::of(api, target, handle, order.archived, &known.met);
         if let Some(theirs) = self.foreign_member(order, &group).await.map_err(in_trouble)? {
@@ -78,20 +78,23 @@ impl ContentDelete {
             Done::End(End::Pending | End::Refused(_), content) if !group.is_whole => {
                 tracing::warn!(
                     "{group} is not deleted with the {} members that came so far; it goes with the last one, else delete it \
-                     in the storage by its handle, and then content {content}",
-                    group.members.len()
+                     in the storage by its handle, and then content {}",
+                    group.members.len(),
+                    name(&content)
                 );
                 Ok(())
             }
             Done::End(End::Pending, content) => {
-                tracing::warn!(
-                    "{group}: the driver has not finished its deletion within {}; it goes on with content {content}, if the \
-                     feature CSIVolumeGroupSnapshot of its csi-snapshotter is on",
+                let what = format!(
+                    "{group}: the driver has not finished its deletion within {}; it goes on, if the feature \
+                     CSIVolumeGroupSnapshot of its csi-snapshotter is on",
                     elapsed()
                 );
+                tracing::warn!("{what}, with content {}", name(&content));
+                self.tell_pending(order.backup, group.resource(), &content, &what).await;
                 Ok(())
             }
-            failed => self.failure(failed, in_group(target, handle), elapsed()),
+            failed => Err(failed.into_error(in_group(target, handle), group.resource(), elapsed())),
         }
     }
 

@@ -24,9 +24,11 @@ use super::passage::Passage as _;
 use super::release::release;
 use super::target::Target;
 use super::way::{self, Way};
+use crate::cluster::events::Events;
 use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Query, Reason};
 use crate::environment::Environment;
+use crate::events::{self, About};
 use crate::object::name;
 use crate::ownership;
 use crate::readiness::rounded;
@@ -45,6 +47,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct ContentDelete {
     environment: Arc<Environment>,
     pub(super) cluster: Cluster,
+    events: Events,
     pub(super) patience: Patience,
     /// The contents in the cluster, and when they were listed.
     contents: Mutex<Option<(Instant, Arc<Vec<Value>>)>>,
@@ -115,10 +118,23 @@ impl From<ApiError> for Trouble {
 /// How an order ended.
 pub(super) enum Done {
     /// By the way of this content; where the driver has not finished, it says so.
-    End(End, String),
+    End(End, Value),
     NoDriver(&'static str),
     /// There was no way that stayed as it was.
     Contended,
+}
+
+impl Done {
+    /// Why nothing was deleted, by contents of this `resource`.
+    pub(super) fn into_error(self, target: String, resource: Resource, elapsed: String) -> DeleteError {
+        match self {
+            Self::End(End::Refused(message), content) => {
+                DeleteError::Refused { target, resource, content, message, elapsed }
+            }
+            Self::NoDriver(missing) => DeleteError::NoDriver { target, missing },
+            Self::End(..) | Self::Contended => DeleteError::Contended { target, elapsed },
+        }
+    }
 }
 
 impl ContentDelete {
@@ -126,6 +142,7 @@ impl ContentDelete {
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
         Self {
+            events: Events::of(&environment),
             environment,
             cluster,
             patience: Patience::default(),
@@ -156,33 +173,27 @@ impl ContentDelete {
             }
             Done::End(End::InGroup(group), _) => self.delete_group(order, &group).await,
             Done::End(End::Pending, content) => {
-                tracing::warn!(
-                    "{target}: the driver has not finished its deletion within {}; it goes on with content {content}",
-                    elapsed()
-                );
+                let waited = elapsed();
+                let what =
+                    format!("{target}: the driver has not finished its deletion within {waited}; it goes on");
+                tracing::warn!("{what} with content {}", name(&content));
+                self.tell_pending(order.backup, CONTENTS, &content, &what).await;
                 Ok(())
             }
-            failed => self.failure(failed, text, elapsed()),
+            failed => Err(failed.into_error(text, CONTENTS, elapsed())),
         }
     }
 
-    /// What a deletion that was not carried out means for the order. That nobody here can delete the snapshot is an error, or
-    /// only told: a server that keeps a backup whose deletion failed would keep it for ever.
-    pub(super) fn failure(&self, done: Done, target: String, elapsed: String) -> Result<(), DeleteError> {
-        let error = match done {
-            Done::End(End::Refused(message), content) => {
-                return Err(DeleteError::Refused { target, content, message, elapsed });
-            }
-            Done::NoDriver(missing) => DeleteError::NoDriver { target, missing },
-            Done::End(..) | Done::Contended => return Err(DeleteError::Contended { target, elapsed }),
-        };
-        match self.environment.settings.absent_driver {
-            AbsentDriver::Error => Err(error),
-            AbsentDriver::Warn => {
-                tracing::warn!("{error}");
-                Ok(())
-            }
-        }
+    /// Tells on the `content` that stays that its deletion is not finished.
+    pub(super) async fn tell_pending(
+        &self,
+        backup: &Backup,
+        resource: Resource,
+        content: &Value,
+        what: &str,
+    ) {
+        let message = format!("backup {}: {what}", backup.name());
+        self.events.write(About::content(resource, content), events::Reason::DeletionPending, message).await;
     }
 
     /// Deletes what is aimed at by one content after the other, until one has surely led to the driver.
@@ -233,7 +244,7 @@ impl ContentDelete {
                 if aim.is_whole() {
                     self.drivers.note(&order.target.driver, ended == End::Gone);
                 }
-                return Ok(Done::End(ended, name(&content).to_owned()));
+                return Ok(Done::End(ended, content));
             }
             if Instant::now() >= end {
                 return Ok(Done::Contended);
@@ -289,6 +300,18 @@ impl ContentDelete {
         *listed = Some((Instant::now(), contents.clone()));
         Ok(contents)
     }
+
+    /// Where nobody here can delete the snapshot it is an error, or only told: a server that keeps a backup whose deletion
+    /// failed would keep it for ever.
+    fn allowed(&self, error: DeleteError) -> Result<(), DeleteError> {
+        match (&error, self.environment.settings.absent_driver) {
+            (DeleteError::NoDriver { .. }, AbsentDriver::Warn) => {
+                tracing::warn!("{error}");
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
 }
 
 #[async_trait]
@@ -310,7 +333,11 @@ impl DeleteItemAction for ContentDelete {
             return Ok(());
         };
         let order = Order { target: &target, archived: item.object(), backup: &backup };
-        self.delete(order).await.map_err(|error| {
+        let Err(error) = self.delete(order).await else { return Ok(()) };
+        let about = error.about(&backup);
+        let what = format!("backup {}: {error}", backup.name());
+        self.events.write(about, events::Reason::DeletionFailed, what).await;
+        self.allowed(error).map_err(|error| {
             Error::from(error).context(format_args!("VolumeSnapshotContent {}", item.name()))
         })
     }

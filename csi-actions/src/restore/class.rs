@@ -6,10 +6,6 @@ use velero_plugin::Backup;
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::object::{name, text};
 
-/// Start of the keys of a class's parameters that are for the sidecar.
-const SECRET_NAME: &str = "csi.storage.k8s.io/snapshotter-secret-name";
-const SECRET_NAMESPACE: &str = "csi.storage.k8s.io/snapshotter-secret-namespace";
-
 /// The class of `driver` in this cluster: the `archived` one if there is one of that name, else as a backup would choose
 /// it, else the first. `None` where the driver has none, which is fine for most.
 pub(super) fn choose<'a>(classes: &'a [Value], driver: &str, archived: Option<&str>) -> Option<&'a Value> {
@@ -26,12 +22,6 @@ pub(super) fn choose<'a>(classes: &'a [Value], driver: &str, archived: Option<&s
         Some(chosen) => of_driver.find(|class| name(class) == chosen),
         None => of_driver.next(),
     }
-}
-
-/// Name and namespace of the Secret by which a snapshot of `class` is deleted, unless they depend on the snapshot.
-pub(super) fn deletion_secret(class: &Value) -> Option<(&str, &str)> {
-    let parameter = |key| text(class, &["parameters", key]).filter(|value| !value.contains("${"));
-    Some((parameter(SECRET_NAME)?, parameter(SECRET_NAMESPACE)?))
 }
 
 #[cfg(test)]
@@ -71,15 +61,5 @@ mod tests {
         assert_eq!(chosen(&classes, None).as_deref(), Some("b"));
         assert_eq!(chosen(&[class("x", "nfs.csi", json!({}))], None), None);
         assert_eq!(chosen(&[], Some("a")), None);
-    }
-
-    #[test]
-    fn i48_only_a_whole_secret_without_templates_is_taken_from_a_class() {
-        let class = |name: &str, namespace: &str| json!({"parameters": {SECRET_NAME: name, SECRET_NAMESPACE: namespace}});
-        assert_eq!(deletion_secret(&class("s", "n")), Some(("s", "n")));
-        assert_eq!(deletion_secret(&class("${volumesnapshot.name}", "n")), None);
-        assert_eq!(deletion_secret(&class("s", "${volumesnapshot.namespace}")), None);
-        assert_eq!(deletion_secret(&class("s", "")), None);
-        assert_eq!(deletion_secret(&json!({"parameters": null})), None);
     }
 }

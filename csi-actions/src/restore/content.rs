@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use velero_plugin::{Document, EditError};
 
 use super::stored::StoredSnapshot;
-use super::{class, traces};
+use super::traces;
 use crate::cluster::resource::{CONTENTS, SNAPSHOT_GROUP};
-use crate::keys;
 use crate::object::{name, text};
+use crate::{keys, secrets};
 
 /// The restored snapshot that a content is for. The content gets its name too.
 #[derive(Debug, Clone, Copy)]
@@ -81,9 +81,8 @@ pub(super) fn from_stored(
 /// The Secret for the deletion, by the keys that the sidecar reads. The controllers set them on what they make; on a content
 /// that was made by hand nobody does.
 fn secret_annotations(class: Option<&Value>) -> Map<String, Value> {
-    let secret = class.and_then(class::deletion_secret);
-    let pairs = secret.map(|(name, namespace)| {
-        [(keys::DELETION_SECRET_NAME, name), (keys::DELETION_SECRET_NAMESPACE, namespace)]
+    let pairs = class.and_then(secrets::deleting).map(|secret| {
+        [(keys::DELETION_SECRET_NAME, secret.name), (keys::DELETION_SECRET_NAMESPACE, secret.namespace)]
     });
     pairs.into_iter().flatten().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
 use velero_plugin::{
     Context as _, Error, Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Restore, Result,
@@ -20,10 +21,12 @@ use super::waits::{Awaited, Waits};
 use super::{PATIENCE, is_claim_there};
 use crate::claim_size::raised_request;
 use crate::cluster::Cluster;
+use crate::cluster::events::Events;
 use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
 use crate::environment::Environment;
+use crate::events::{About, Reason};
 use crate::names;
-use crate::object::{Content, text};
+use crate::object::{Content, name, namespace, text, uid};
 
 /// The action on claims.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub struct ClaimRestore {
     environment: Arc<Environment>,
     cluster: Cluster,
     classes: Classes,
+    events: Events,
     waits: Waits,
 }
 
@@ -38,7 +42,8 @@ impl ClaimRestore {
     /// The action in `environment`.
     pub fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
-        Self { environment, classes: Classes::of(cluster.clone()), cluster, waits: Waits::default() }
+        let (classes, events) = (Classes::of(cluster.clone()), Events::of(&environment));
+        Self { environment, classes, cluster, events, waits: Waits::default() }
     }
 
     async fn restored(&self, input: &RestoreInput) -> Result<Outcome> {
@@ -96,6 +101,7 @@ impl ClaimRestore {
     async fn check(&self, item: &Item, present: &Present) -> Result<()> {
         let Some(content) = &present.content else { return Ok(()) };
         if let Decision::Failed(reason) = decide(present.snapshot.as_ref(), Some(content)) {
+            self.tell(present.snapshot.as_ref(), &reason).await;
             return Err(Error::new(reason));
         }
         let driver = Content(content).driver();
@@ -165,15 +171,18 @@ impl ClaimRestore {
     async fn is_ready(&self, namespace: &str, name: &str, restore: &Restore) -> Result<bool> {
         let what = format!("VolumeSnapshot {namespace}/{name}");
         match self.look(namespace, name, restore).await {
-            Ok(Decision::Ready) => {
+            Ok((Decision::Ready, _)) => {
                 tracing::info!("{what} is ready to be restored from");
                 Ok(true)
             }
-            Ok(Decision::NotYet(why)) => {
+            Ok((Decision::NotYet(why), _)) => {
                 self.waits.tell(format!("{what}: {why}"));
                 Ok(false)
             }
-            Ok(Decision::Failed(reason)) => Err(Error::new(format!("{what}: {reason}"))),
+            Ok((Decision::Failed(reason), snapshot)) => {
+                self.tell(snapshot.as_ref(), &reason).await;
+                Err(Error::new(format!("{what}: {reason}")))
+            }
             Err(StubError::Api(error)) if error.ends_a_wait() => Err(Error::from(error).context(what)),
             Err(error) => {
                 self.waits.tell(format!("{what}: {error}"));
@@ -182,7 +191,21 @@ impl ClaimRestore {
         }
     }
 
-    async fn look(&self, namespace: &str, name: &str, restore: &Restore) -> Result<Decision, StubError> {
+    /// Tells on the restored snapshot why no volume can be made from it: the claim may not be there yet.
+    async fn tell(&self, snapshot: Option<&Value>, reason: &str) {
+        if let Some(snapshot) = snapshot {
+            let about =
+                About::snapshot(namespace(snapshot), name(snapshot), uid(snapshot).unwrap_or_default());
+            self.events.write(about, Reason::RestoreFailed, reason.to_owned()).await;
+        }
+    }
+
+    async fn look(
+        &self,
+        namespace: &str,
+        name: &str,
+        restore: &Restore,
+    ) -> Result<(Decision, Option<Value>), StubError> {
         // Velero asks again in a second, so nothing is tried twice here.
         let cluster = &self.environment.cluster;
         let snapshot = cluster.find(SNAPSHOTS, namespace, name).await?;
@@ -194,7 +217,7 @@ impl ClaimRestore {
         {
             group::make_stub(cluster, restore, snapshot, content, group).await?;
         }
-        Ok(decision)
+        Ok((decision, snapshot))
     }
 }
 
@@ -235,7 +258,6 @@ mod tests {
     use super::*;
     use crate::release::Release;
     use crate::settings::Settings;
-    use serde_json::Value;
     use velero_plugin::HostArgs;
 
     #[tokio::test]

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
-use velero_plugin::{Context as _, ResourceSelector, Result};
+use velero_plugin::{Context as _, ResourceIdentifier, ResourceSelector, Result};
 
-use super::{PATIENCE, wants_empty_volumes};
+use super::{PATIENCE, traces, wants_empty_volumes};
 use crate::cluster::Cluster;
 use crate::cluster::resource::CLASSES;
 use crate::environment::Environment;
+use crate::keys;
+use crate::object::annotation;
+use crate::secrets::{self, SecretRef};
 
 /// The action on classes.
 #[derive(Debug)]
@@ -49,6 +53,16 @@ impl RestoreItemActionV2 for ClassRestore {
             tracing::debug!("{class}: the cluster has it");
             return Ok(Outcome::skip());
         }
-        Ok(Outcome::unchanged())
+        let secrets = archived_secrets(item.object()).context(&class)?;
+        let changed = item.edited(|document| traces::remove(document, item.object()))?;
+        Ok(Outcome::changed(changed).with_additional_items(secrets))
     }
+}
+
+/// The Secrets of the class where they are in the archive: the mark says that our backup put them there.
+fn archived_secrets(archived: &Value) -> Result<Vec<ResourceIdentifier>> {
+    if annotation(archived, keys::MUST_INCLUDE).is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(secrets::of_class(archived).into_iter().map(SecretRef::identifier).collect::<Result<_, _>>()?)
 }

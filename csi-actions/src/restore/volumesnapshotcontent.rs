@@ -7,7 +7,6 @@ use serde_json::Value;
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
 use velero_plugin::{Context as _, Error, Item, ResourceIdentifier, ResourceSelector, Result};
 
-use super::class::deletion_secret;
 use super::classes::Classes;
 use super::content::{ForSnapshot, rewrite};
 use super::present::create_or_take;
@@ -16,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::cluster::resource::CONTENTS;
 use crate::environment::Environment;
 use crate::object::{Content, annotation, label};
+use crate::secrets::{self, SecretRef};
 use crate::{keys, names};
 
 /// The action on contents.
@@ -103,13 +103,10 @@ impl RestoreItemActionV2 for ContentRestore {
 /// cluster's own already.
 fn archived_secret(archived: &Value, class: Option<&Value>) -> Result<Option<ResourceIdentifier>> {
     let is_ours = label(archived, keys::BACKUP_UID).is_some();
-    if !is_ours || class.is_some_and(|class| deletion_secret(class).is_some()) {
+    if !is_ours || class.is_some_and(|class| secrets::deleting(class).is_some()) {
         return Ok(None);
     }
-    let parts =
-        [keys::DELETION_SECRET_NAMESPACE, keys::DELETION_SECRET_NAME].map(|key| annotation(archived, key));
-    let [Some(namespace), Some(name)] = parts else { return Ok(None) };
-    Ok(Some(ResourceIdentifier::new("", "secrets", namespace, name)?))
+    Ok(secrets::of_content(archived).map(SecretRef::identifier).transpose()?)
 }
 
 #[cfg(test)]

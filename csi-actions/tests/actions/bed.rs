@@ -10,10 +10,11 @@ use cluster::simulator::{Driver, Settings as Pace, Simulator};
 use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
 use csi_actions::backup::volumesnapshot::SnapshotBackup;
 use csi_actions::backup::volumesnapshotcontent::ContentBackup;
+use csi_actions::cluster::permissions;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use csi_actions::environment::Environment;
 use csi_actions::release::Release;
-use csi_actions::settings::{AbsentDriver, ArchiveLabel, Mode, Settings};
+use csi_actions::settings::{Mode, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use velero_plugin::backup::{BackupItemActionV2 as _, DeleteItemAction as _, Outcome};
@@ -159,7 +160,16 @@ impl Bed {
 
     /// A claim's way into the archive: the claim, its snapshot, and the content.
     pub(crate) async fn back_up(&self, claim: &Value, backup: &Value) -> Archived {
-        let environment = self.environment();
+        self.back_up_in(self.environment(), claim, backup).await
+    }
+
+    /// The same, in a process with an environment of its own.
+    pub(crate) async fn back_up_in(
+        &self,
+        environment: Arc<Environment>,
+        claim: &Value,
+        backup: &Value,
+    ) -> Archived {
         let outcome = ClaimBackup::new(environment.clone()).execute(item(claim), of(backup)).await.unwrap();
         let claim = result(&outcome);
         let snapshot = self.additional(&outcome, "volumesnapshots");
@@ -167,10 +177,13 @@ impl Bed {
             SnapshotBackup::new(environment.clone()).execute(item(&snapshot), of(backup)).await.unwrap();
         let snapshot = result(&outcome);
         let content = self.additional(&outcome, "volumesnapshotcontents");
+        let on_snapshot = outcome.operation().map(|(id, items)| (id.clone(), items.to_vec()));
         let outcome = ContentBackup::new(environment).execute(item(&content), of(backup)).await.unwrap();
         let content = outcome.changes().item().map_or(content, |item| item.object().clone());
-        let (operation, post_operation_items) = match outcome.operation() {
-            Some((id, items)) => (Some(id.clone()), items.iter().map(ToString::to_string).collect()),
+        let on_content = outcome.operation().map(|(id, items)| (id.clone(), items.to_vec()));
+        assert!(on_snapshot.is_none() || on_content.is_none(), "two operations would wait for one snapshot");
+        let (operation, post_operation_items) = match on_snapshot.or(on_content) {
+            Some((id, items)) => (Some(id), items.iter().map(ToString::to_string).collect()),
             None => (None, Vec::new()),
         };
         Archived { claim, snapshot, content, operation, post_operation_items }
@@ -235,14 +248,29 @@ impl Bed {
     }
 }
 
-pub(crate) fn settings(mode: Mode) -> Settings {
-    Settings {
-        mode,
-        keep_failed: false,
-        absent_driver: AbsentDriver::Error,
-        archive_label: ArchiveLabel::Velero,
-        restore_wait: SAFE,
+/// The list of permissions is true: it has every request that any test has made.
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for request in self.cluster.requests() {
+            let info = &request.info;
+            let is_ours = request.client.starts_with("csi-actions/") && info.is_resource();
+            let asks = info.group == "authorization.k8s.io";
+            assert!(
+                !is_ours
+                    || asks
+                    || permissions::lists(&info.verb, &info.group, &info.resource, &info.subresource),
+                "no entry in cluster/permissions.rs: {info:?}"
+            );
+        }
     }
+}
+
+pub(crate) fn settings(mode: Mode) -> Settings {
+    let arguments = HostArgs::default();
+    Settings { mode, restore_wait: SAFE, ..Settings::read(&arguments, |_| None).0 }
 }
 
 /// A backup in progress, with little patience for its drivers.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::bed::{Bed, CONTENTS, SAFE, backup, item, name, of};
 use crate::deletions::{delete_well, finished};
+use crate::events::events;
 use cluster::simulator::Fault;
 use csi_actions::delete::Patience;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
@@ -48,6 +49,8 @@ async fn a_driver_that_refuses_is_an_error_in_its_own_words() {
     for part in [IN_USE, handle, temporary.as_str(), "still in the storage"] {
         assert!(error.contains(part), "{part} in {error}");
     }
+    let told = ["VeleroSnapshotDeletionFailed", "Warning", "VolumeSnapshotContent", &temporary, "default"];
+    assert!(events(&bed).iter().any(|event| *event == told), "where a user sees it: {:?}", events(&bed));
     assert_eq!(bed.in_storage(), 1);
 }
 

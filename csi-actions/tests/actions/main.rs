@@ -7,11 +7,15 @@ mod grouped;
 mod restoring;
 
 mod claims;
+mod classes;
 mod contended;
 mod deletions;
+mod doctor;
 mod drivers;
+mod events;
 mod group_backups;
 mod group_deletions;
+mod operations;
 mod own_label;
 mod policies;
 mod polls;

@@ -72,6 +72,7 @@ async fn the_binary_lists_its_actions_and_touches_no_cluster_for_that() {
         ours("BackupItemActionV2", "persistentvolume-backup"),
         ours("BackupItemActionV2", "persistentvolumeclaim-backup"),
         ours("BackupItemActionV2", "volumesnapshot-backup"),
+        ours("BackupItemActionV2", "volumesnapshotclass-backup"),
         ours("BackupItemActionV2", "volumesnapshotcontent-backup"),
         ours("DeleteItemAction", "volumesnapshotcontent-delete"),
         ours("ItemBlockAction", "persistentvolumeclaim-block"),
