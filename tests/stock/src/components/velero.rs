@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) progress_interval: Option<Duration>,
     /// `--resource-timeout`; else Velero's own 10 min.
     pub(crate) resource_timeout: Option<Duration>,
+    /// Settings of its plugins, which have its environment.
+    pub(crate) environment: Vec<(&'static str, &'static str)>,
 }
 
 /// A started server.
@@ -114,7 +116,8 @@ pub(crate) fn spawn(
         .env("KUBECONFIG", kubeconfig)
         .env("VELERO_NAMESPACE", VELERO_NAMESPACE)
         .env("AWS_SHARED_CREDENTIALS_FILE", credentials_file(folder))
-        .env("AWS_EC2_METADATA_DISABLED", "true");
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .envs(server.environment.iter().copied());
     if server.enable_csi {
         command.arg("--features=EnableCSI");
     }

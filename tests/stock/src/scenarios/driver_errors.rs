@@ -78,6 +78,9 @@ async fn permanent(stack: &mut Stack) -> Result<String> {
         errors.iter().any(|text| text.contains("volume has no snapshot reserve")),
         "the driver's words do not reach the user: {errors:?}"
     );
+    expect::told(stack, "permanent", "data-0", "VeleroSnapshotCreated", "backup permanent").await?;
+    expect::told(stack, "permanent", "data-1", "VeleroSnapshotFailed", "volume has no snapshot reserve")
+        .await?;
     let operation = expect::only(backup.operations().await?)?;
     standalone::good_operation(&operation, &application.namespace)?;
     expect::stored(stack, 1).await?;
@@ -108,6 +111,7 @@ async fn permanent_while_waiting(stack: &mut Stack) -> Result<String> {
         operation.phase == "Failed" && operation.error.contains("snapshot is corrupt"),
         "the driver's words do not reach the user: {operation:?}"
     );
+    expect::told(stack, "waiting", "data-0", "VeleroSnapshotFailed", "snapshot is corrupt").await?;
     // What failed is of no use to anybody, so nothing of it stays in storage.
     expect::stored(stack, 0).await?;
     backup.delete(LIMIT).await?;

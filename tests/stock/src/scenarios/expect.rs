@@ -1,11 +1,15 @@
 //! Assertions that several scenarios share. Each error text says what was found.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use crate::backup::{Operation, Settled};
-use crate::cluster::{Kind, SNAPSHOT, SNAPSHOT_CONTENT};
+use crate::cluster::{CLAIM, EVENT, Kind, SNAPSHOT, SNAPSHOT_CONTENT, text};
 use crate::server_log::{Line, ServerLog};
 use crate::stack::Stack;
+use crate::wait::{Look, until};
 
 /// The backup is Completed, with this many operations, all completed, and without a warning or error.
 pub(super) fn clean(settled: &Settled, operations: i64) -> Result<()> {
@@ -32,6 +36,34 @@ pub(super) fn says(log: &ServerLog, words: &str) -> Result<Line> {
     let lines = log.saying(words)?;
     ensure!(!lines.is_empty(), "the server's log does not say {words:?}");
     Ok(lines[0].clone())
+}
+
+/// An Event of this reason is on the claim, where `kubectl describe` finds it by the UID, and has the words.
+pub(super) async fn told(
+    stack: &Stack,
+    namespace: &str,
+    claim: &str,
+    reason: &str,
+    words: &str,
+) -> Result<()> {
+    let found = stack.cluster.get(CLAIM, namespace, claim).await?.unwrap_or_default();
+    let uid = text(&found, "/metadata/uid");
+    ensure!(!uid.is_empty(), "there is no claim {namespace}/{claim}");
+    let is_it = |event: &Value| {
+        text(event, "/involvedObject/uid") == uid
+            && text(event, "/reason") == reason
+            && text(event, "/message").contains(words)
+    };
+    let what = format!("an Event {reason} on claim {namespace}/{claim} that says {words:?}");
+    // The plugin does not wait for it.
+    until(&what, Duration::from_secs(10), || async {
+        let events = stack.cluster.list(EVENT, namespace).await?;
+        if events.iter().any(is_it) {
+            return Ok(Look::Found(()));
+        }
+        Ok(Look::NotYet(format!("{events:?}")))
+    })
+    .await
 }
 
 /// The plugin has neither warned nor failed in the running server's log.

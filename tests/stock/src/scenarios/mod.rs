@@ -10,6 +10,7 @@ mod driver_errors;
 mod dying_plugins;
 mod expect;
 mod groups;
+mod operation_on_snapshots;
 mod oracle;
 mod policies;
 mod progress_error;
@@ -40,6 +41,7 @@ pub(crate) struct Scenario {
 pub(crate) const ALL: &[Scenario] = &[
     builtin_actions::SCENARIO,
     snapshots_of_different_latency::SCENARIO,
+    operation_on_snapshots::SCENARIO,
     driver_errors::TRANSIENT,
     driver_errors::PERMANENT,
     driver_errors::PERMANENT_WHILE_WAITING,
