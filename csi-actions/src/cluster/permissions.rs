@@ -81,7 +81,7 @@ pub fn lists(verb: &str, group: &str, resource: &str, subresource: &str) -> bool
     })
 }
 
-/// A ClusterRole of the list, as YAML: a rule for the resources of a group that need the same verbs.
+/// A `ClusterRole` of the list, as YAML: a rule for the resources of a group that need the same verbs.
 pub fn cluster_role() -> String {
     let mut verbs_of: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     for each in PERMISSIONS {

@@ -68,7 +68,8 @@ impl Facts {
             Err(error) if ends_the_look(&error) => return Err(error),
             found => found,
         };
-        let server = deployment.map(|found| found.as_ref().and_then(Server::of)).map_err(text);
+        let server =
+            deployment.map(|found| found.as_ref().and_then(Server::of)).map_err(|error| error.to_string());
         let namespace = &order.namespace;
         let as_server = order.as_server.then_some(&server);
         let account = match as_server {
@@ -83,7 +84,11 @@ impl Facts {
         };
         let backup = match &order.backup {
             None => Ok(Backup::from(json!({}))),
-            Some(name) => cluster.get(BACKUPS, namespace, name).await.map(Backup::from).map_err(text),
+            Some(name) => cluster
+                .get(BACKUPS, namespace, name)
+                .await
+                .map(Backup::from)
+                .map_err(|error| error.to_string()),
         };
         let backup = backup.map(|backup| ahead(&backup));
         let mode = server.as_ref().ok().and_then(Option::as_ref).map_or(Mode::Standalone, Server::mode);
@@ -94,8 +99,8 @@ impl Facts {
         Ok(Self {
             namespace: namespace.clone(),
             server,
-            snapshot_versions: cluster.versions(SNAPSHOT_GROUP).await.map_err(text),
-            group_versions: cluster.versions(GROUP_SNAPSHOT_GROUP).await.map_err(text),
+            snapshot_versions: cluster.versions(SNAPSHOT_GROUP).await.map_err(|error| error.to_string()),
+            group_versions: cluster.versions(GROUP_SNAPSHOT_GROUP).await.map_err(|error| error.to_string()),
             claims,
             storage_classes: all(cluster, STORAGE_CLASSES).await,
             classes: all(cluster, CLASSES).await,
@@ -127,12 +132,8 @@ fn ends_the_look(error: &ApiError) -> bool {
     hopeless.contains(&error.reason)
 }
 
-fn text(error: ApiError) -> String {
-    error.to_string()
-}
-
 async fn all(cluster: &Cluster, resource: Resource) -> Look<Vec<Value>> {
-    cluster.list(resource, &Query::default()).await.map_err(text)
+    cluster.list(resource, &Query::default()).await.map_err(|error| error.to_string())
 }
 
 /// What the list of permissions has and the service account `of` (its namespace and name) lacks; whoever asks, without
@@ -141,7 +142,7 @@ async fn missing(cluster: &Cluster, of: Option<(&str, &str)>) -> Look<Vec<Missin
     let asked = PERMISSIONS.iter().flat_map(|each| each.verbs.iter().map(move |verb| (each, *verb)));
     let answers = stream::iter(asked).map(|(each, verb)| async move {
         let (resource, review) = review(each, verb, of);
-        let answer = cluster.create(resource, "", &review).await.map_err(text)?;
+        let answer = cluster.create(resource, "", &review).await.map_err(|error| error.to_string())?;
         Ok((answer["status"]["allowed"] != true).then_some((each, verb)))
     });
     let answers: Vec<Look<Option<Missing>>> = answers.buffered(AT_ONCE).collect().await;

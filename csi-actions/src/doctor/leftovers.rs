@@ -1,6 +1,7 @@
 //! Snapshot objects that a backup, a restore or a deletion left behind, with the command that takes each away. Nothing of a
 //! backup that runs is named.
 
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -58,7 +59,7 @@ impl Look<'_> {
             hint.push_str(&patch_policy(content, policy));
             hint.push('\n');
         }
-        hint.push_str(&format!("kubectl -n {namespace} delete volumesnapshot {name}"));
+        let _ = write!(hint, "kubectl -n {namespace} delete volumesnapshot {name}");
         let subject = format!("VolumeSnapshot {namespace}/{name}");
         Some(Finding::new(Level::Warning, subject, why.text).hint(hint))
     }

@@ -10,7 +10,7 @@ use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2 as _};
 
 const MUST_INCLUDE: &str = "backup.velero.io/must-include-additional-items";
 
-fn class(name: &str, parameters: Value) -> Value {
+fn class(name: &str, parameters: &Value) -> Value {
     json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": name},
         "driver": "rbd.csi.ceph.com", "deletionPolicy": "Delete", "parameters": parameters})
 }
@@ -18,7 +18,7 @@ fn class(name: &str, parameters: Value) -> Value {
 fn with_secrets(name: &str) -> Value {
     class(
         name,
-        json!({"csi.storage.k8s.io/snapshotter-secret-name": "s", "csi.storage.k8s.io/snapshotter-secret-namespace": "rook",
+        &json!({"csi.storage.k8s.io/snapshotter-secret-name": "s", "csi.storage.k8s.io/snapshotter-secret-namespace": "rook",
             "csi.storage.k8s.io/snapshotter-list-secret-name": "l",
             "csi.storage.k8s.io/snapshotter-list-secret-namespace": "rook"}),
     )
@@ -52,8 +52,8 @@ async fn i09_the_secrets_of_a_class_are_archived_with_it_whatever_the_filters_sa
     let templated = json!({"csi.storage.k8s.io/snapshotter-secret-name": "${volumesnapshot.name}",
         "csi.storage.k8s.io/snapshotter-secret-namespace": "rook"});
     for (class, backup) in [
-        (class("plain", json!(null)), backup("b1")),
-        (class("templated", templated), backup("b1")),
+        (class("plain", &json!(null)), backup("b1")),
+        (class("templated", &templated), backup("b1")),
         (with_secrets("rbd"), finalizing),
     ] {
         assert!(is_untouched(&action.execute(item(&class), of(&backup)).await.unwrap()), "{class}");
