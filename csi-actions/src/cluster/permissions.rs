@@ -43,6 +43,7 @@ pub const PERMISSIONS: &[Permission] = &[
     for_more(VOLUMES, &["patch"], "the new volume of a claim is not retained where the old one was"),
     for_more(CONTENTS, &["create"], DELETION),
     Permission { subresource: "status", ..for_more(CONTENTS, &["patch"], DELETION) },
+    for_more(CLAIMS, &["list"], GROUP),
     for_more(GROUPS, &["create", "delete", "get", "list", "patch", "watch"], GROUP),
     for_more(GROUP_CONTENTS, &["create", "delete", "get", "list", "patch", "watch"], GROUP),
     Permission { subresource: "status", ..for_more(GROUP_CONTENTS, &["patch"], GROUP) },
