@@ -41,6 +41,7 @@ use backup::persistentvolumeclaim::ClaimBackup;
 use backup::volumesnapshot::SnapshotBackup;
 use backup::volumesnapshotclass::ClassBackup;
 use backup::volumesnapshotcontent::ContentBackup;
+use delete::volumesnapshot::SnapshotDelete;
 use delete::volumesnapshotcontent::ContentDelete;
 use environment::Environment;
 use itemblock::persistentvolumeclaim::ClaimBlock;
@@ -62,7 +63,8 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
     let shared = || Arc::clone(&environment);
     let (volumes, claims, snapshots, contents, deletions) =
         (shared(), shared(), shared(), shared(), shared());
-    let (classes, restored) = (shared(), (shared(), shared(), shared(), shared(), shared()));
+    let (classes, leftovers) = (shared(), shared());
+    let restored = (shared(), shared(), shared(), shared(), shared());
     velero_plugin::plugin!()
         .command("doctor", doctor::ABOUT, doctor::run)
         .backup_item_action_v2(name!("csi-actions.velero-rs.io/persistentvolume-backup"), move || {
@@ -99,5 +101,8 @@ pub fn plugin_in(make: impl Fn() -> Arc<Environment> + Send + Sync + 'static) ->
         })
         .delete_item_action(name!("csi-actions.velero-rs.io/volumesnapshotcontent-delete"), move || {
             ContentDelete::new(deletions())
+        })
+        .delete_item_action(name!("csi-actions.velero-rs.io/volumesnapshot-delete"), move || {
+            SnapshotDelete::new(&leftovers())
         })
 }

@@ -28,6 +28,10 @@ use crate::{keys, names, ownership};
 /// For how long one poll tries again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// For how long giving up a snapshot tries a request again: nobody asks for it once more, and what is left then stays until
+/// the backup is deleted. Longer than one request may take.
+const GIVE_UP_PATIENCE: Duration = Duration::from_secs(30);
+
 /// How long giving up a snapshot looks whether it is gone. The server waits meanwhile, for each that is given up.
 const DISCARD_LIMIT: Duration = Duration::from_secs(3);
 
@@ -155,7 +159,8 @@ impl Tracking {
             return state;
         }
         let Some(doomed) = Doomed::by_content(content) else { return state };
-        match doomed.discard(&self.environment.cluster, DISCARD_LIMIT).await {
+        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
+        match doomed.discard(&cluster, DISCARD_LIMIT).await {
             Ok(_) => state,
             Err(error) => {
                 let left = format!("{doomed} could not be removed: {error}");
@@ -177,17 +182,19 @@ impl Tracking {
         };
         let why = "it was not ready within the backup's itemOperationTimeout";
         let told = self.tell(claim, format!("gave up {doomed}: {why}"), backup);
-        let gone = join(doomed.discard(&self.cluster, DISCARD_LIMIT), told).await.0?;
+        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
+        let gone = join(doomed.discard(&cluster, DISCARD_LIMIT), told).await.0?;
         tracing::info!(gone, "gave up {doomed}: {why}");
         Ok(())
     }
 
     /// What is to be taken away, unless it is another backup's or in a group, and the claim it was taken of.
     async fn doomed(&self, subject: &Subject, backup: &Backup) -> Result<Option<(Doomed, Option<About>)>> {
+        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
         let content = match subject {
-            Subject::Content(content) => self.cluster.find(CONTENTS, "", content).await?,
+            Subject::Content(content) => cluster.find(CONTENTS, "", content).await?,
             Subject::Object(namespace, snapshot) => {
-                match self.cluster.find(SNAPSHOTS, namespace, snapshot).await? {
+                match cluster.find(SNAPSHOTS, namespace, snapshot).await? {
                     Some(found) => {
                         let is_alone = annotation(&found, keys::GROUP_MEMBERS).is_none();
                         let ours = is_alone && ownership::is_of_backup(&found, backup);

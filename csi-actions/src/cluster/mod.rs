@@ -29,9 +29,11 @@ use resource::Resource;
 /// For one object. The API server itself gives up after a minute; a caller of ours is waiting.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// For a list, which may be of many thousand objects.
-const LIST_LIMIT: Duration = Duration::from_secs(45);
+pub const LIST_LIMIT: Duration = Duration::from_secs(45);
 /// For the last attempt of a patient request, however little of the patience is left.
 const LEAST_LIMIT: Duration = Duration::from_secs(1);
+/// How often a deletion that met another writer is tried again.
+const CONFLICTS: u32 = 5;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
@@ -231,7 +233,20 @@ impl Cluster {
         name: &str,
         uid: &str,
     ) -> Result<(), ApiError> {
-        self.delete_if(resource, namespace, name, &json!({"uid": uid})).await
+        let mut attempts = CONFLICTS;
+        loop {
+            match self.delete_if(resource, namespace, name, &json!({"uid": uid})).await {
+                Err(error) if error.reason == Reason::Conflict && attempts > 0 => {
+                    // Of a write at that moment, unless the object is another one by now.
+                    let found = self.find(resource, namespace, name).await?;
+                    if found.is_some_and(|found| crate::object::uid(&found) != Some(uid)) {
+                        return Err(error);
+                    }
+                    attempts -= 1;
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Deletes `object` if it is still in this very state; one that is gone already is fine.
@@ -375,10 +390,12 @@ impl Call {
         self.is_conditional = patch.pointer("/metadata/resourceVersion").is_some_and(Value::is_string);
     }
 
-    /// A merge patch that names no version meets a conflict only between writers at that moment; that of a deletion is
-    /// its precondition.
+    /// A merge patch that names no version meets a conflict only between writers at that moment, and a creation only one
+    /// over a quota; that of a deletion may be its precondition.
     fn conflict_may_pass(&self, error: &ApiError) -> bool {
-        self.method == Method::PATCH && !self.is_conditional && error.reason == Reason::Conflict
+        let writes_any =
+            (self.method == Method::PATCH && !self.is_conditional) || self.method == Method::POST;
+        writes_any && error.reason == Reason::Conflict
     }
 }
 

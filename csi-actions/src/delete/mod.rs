@@ -1,5 +1,6 @@
 //! Actions on the items of a backup that is being deleted, one file per resource.
 
+pub mod volumesnapshot;
 pub mod volumesnapshotcontent;
 
 mod drivers;
@@ -7,6 +8,7 @@ mod error;
 mod going;
 mod group;
 mod groups;
+mod leftovers;
 mod live;
 mod passage;
 mod release;

@@ -205,7 +205,7 @@ impl ContentDelete {
     ) -> Result<Done, DeleteError> {
         let started = Instant::now();
         let (target, elapsed) = (order.target, || rounded(started.elapsed()));
-        let done = match self.go(order, aim, started + limit).await {
+        let done = match self.go(order, aim, limit).await {
             Ok(done) => done,
             Err(Trouble::Api(error)) => {
                 return Err(DeleteError::Api { target: target.to_string(), error, elapsed: elapsed() });
@@ -218,8 +218,10 @@ impl ContentDelete {
         Ok(done)
     }
 
-    async fn go(&self, order: Order<'_>, aim: Aim<'_>, end: Instant) -> Result<Done, Trouble> {
+    async fn go(&self, order: Order<'_>, aim: Aim<'_>, limit: Duration) -> Result<Done, Trouble> {
         let resource = aim.resource();
+        // The driver's time begins when it can be asked, whatever trouble the API server had before.
+        let mut end = None;
         loop {
             let contents = match self.contents().await {
                 Err(error) if error.reason == Reason::NotServed => {
@@ -227,7 +229,9 @@ impl ContentDelete {
                 }
                 listed => listed?,
             };
-            let ended = match self.way(order, aim, &contents).await? {
+            let way = self.way(order, aim, &contents).await?;
+            let end = *end.get_or_insert_with(|| Instant::now() + limit);
+            let ended = match way {
                 None => return Ok(Done::NoDriver("the driver is not installed")),
                 Some(Way::Open(content)) => {
                     Some((going::delete(&self.cluster, resource, &content, end).await?, content))

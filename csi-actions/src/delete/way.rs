@@ -94,7 +94,7 @@ pub(super) async fn temporary(
 
 /// Gives `content` what makes its deletion that of what it leads to. Each write is to the very state that was judged: the
 /// finalizers are written as a whole, and the name may be another object's by now.
-async fn armed(
+pub(super) async fn armed(
     cluster: &Cluster,
     passage: &impl Passage,
     content: Value,

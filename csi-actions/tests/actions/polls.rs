@@ -65,6 +65,19 @@ async fn i17_a_permanent_driver_error_fails_the_operation_and_removes_the_snapsh
 }
 
 #[tokio::test]
+async fn i27_a_snapshot_is_given_up_also_where_a_request_for_that_fails_at_first() {
+    for verb in ["patch", "delete"] {
+        let bed = Bed::new().await;
+        let archived = unready(&bed).await;
+        set_error(&bed, &archived, "rpc error: code = InvalidArgument desc = no", Duration::from_secs(20));
+        bed.order([Rule::on(verb).resource("volumesnapshot*").times(1).fail(500)]);
+        let progress = bed.poll(&aged(&archived, Duration::from_secs(25)), &backup("b1")).await;
+        assert!(!progress.failure().unwrap().contains("could not be removed"), "{progress:?}");
+        bed.until("everything is gone", |bed| bed.list(CONTENTS).is_empty() && bed.in_storage() == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_snapshot_that_the_driver_refuses_after_the_cut_leaves_nothing_behind() {
     let bed = Bed::with(Pace::real(), "Delete").await;
     let claim = bed.claim("data").await;

@@ -74,6 +74,7 @@ async fn the_binary_lists_its_actions_and_touches_no_cluster_for_that() {
         ours("BackupItemActionV2", "volumesnapshot-backup"),
         ours("BackupItemActionV2", "volumesnapshotclass-backup"),
         ours("BackupItemActionV2", "volumesnapshotcontent-backup"),
+        ours("DeleteItemAction", "volumesnapshot-delete"),
         ours("DeleteItemAction", "volumesnapshotcontent-delete"),
         ours("ItemBlockAction", "persistentvolumeclaim-block"),
         ours("RestoreItemActionV2", "persistentvolume-restore"),

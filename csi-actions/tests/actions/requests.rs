@@ -1,11 +1,12 @@
-//! Requests to an API server that does not answer, or asks for more time than there is.
+//! Requests to an API server that does not answer, asks for more time than there is, or was asked by another at the same
+//! moment.
 
 use std::time::Duration;
 
 use crate::bed::{Bed, SAFE, backup};
-use cluster::Rule;
 use cluster::simulator::Fault;
-use csi_actions::cluster::resource::CONTENTS;
+use cluster::{Rule, StatusAnswer};
+use csi_actions::cluster::resource::{CLASSES, CONTENTS};
 use csi_actions::cluster::{ApiError, Reason};
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,4 +58,35 @@ async fn i59_the_snapshot_of_a_claim_costs_eight_requests_and_no_polling() {
         "watch volumesnapshots",
     ];
     assert_eq!(of_ours, expected.map(|what| (what, 1)));
+}
+
+/// What a rule answers that meets a request as another writer does.
+fn another_writer(verb: &str, resource: &str) -> Rule {
+    let message =
+        Some("the object has been modified; please apply your changes to the latest version".to_owned());
+    let conflict =
+        StatusAnswer { code: 409, reason: Some("Conflict".to_owned()), message, retry_after_s: None };
+    Rule::on(verb).resource(resource).times(1).fail_with(conflict)
+}
+
+#[tokio::test]
+async fn a_deletion_that_meets_another_writer_is_tried_again_and_one_of_another_object_never() {
+    let bed = Bed::new().await;
+    let cluster = bed.environment().cluster.patient(PATIENCE);
+    let class = bed.get("volumesnapshotclasses.snapshot.storage.k8s.io", "", "snap").unwrap();
+    let uid = class["metadata"]["uid"].as_str().unwrap();
+    let other = cluster.delete(CLASSES, "", "snap", "another").await.unwrap_err();
+    assert_eq!(other.reason, Reason::Conflict);
+    bed.order([another_writer("delete", "volumesnapshotclasses")]);
+    cluster.delete(CLASSES, "", "snap", uid).await.unwrap();
+    assert!(bed.get("volumesnapshotclasses.snapshot.storage.k8s.io", "", "snap").is_none());
+}
+
+#[tokio::test]
+async fn a_creation_that_meets_another_writer_of_a_quota_is_tried_again() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    bed.order([another_writer("create", "volumesnapshots")]);
+    bed.back_up_claim(&claim, &backup("b1")).await.unwrap();
+    assert_eq!((bed.hits(), bed.in_storage()), (1, 1));
 }

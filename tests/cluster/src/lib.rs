@@ -47,7 +47,7 @@ pub mod simulator;
 mod state;
 mod store;
 
-pub use fault_proxy::rules::{InvalidRule, Rule};
+pub use fault_proxy::rules::{InvalidRule, Rule, StatusAnswer};
 
 pub use cluster::{Cluster, NotSeen, Options};
 pub use error::{ApiError, FieldError, Subject};

@@ -42,7 +42,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 pub use csi_driver::fault::{Delay, Fault, InvalidFault};
-pub use csi_driver::state::{Readiness, State};
+pub use csi_driver::state::{Readiness, Source, State};
 
 use self::context::Context;
 use self::group_controller::GroupController;
