@@ -1,0 +1,81 @@
+//! Dry runs, and then every case that they lead to.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::fault::{After, Fault, Kind, Point};
+use crate::world::World;
+
+/// Cases side by side: they mostly wait.
+const AT_ONCE: usize = 12;
+/// How often a case is run until its request comes. A repetition of a request may be by the clock, and not come again.
+const TRIES: usize = 3;
+
+/// Runs `flow` without a fault, then with each fault at each of its requests, and fails with all that did not hold.
+pub(crate) async fn all<F, R>(what: &'static str, afters: &[After], flow: F)
+where
+    F: Fn(Option<Fault>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<World>> + Send + 'static,
+{
+    let began = Instant::now();
+    let flow = Arc::new(flow);
+    let points = requests(&*flow).await;
+    let cases = points.iter().flat_map(|point| {
+        let kinds = Kind::all(point, afters).into_iter();
+        kinds.map(|kind| Fault { point: point.clone(), kind })
+    });
+    let turn = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    for fault in cases {
+        let (flow, turn) = (Arc::clone(&flow), Arc::clone(&turn));
+        running.spawn(async move {
+            // A case that waits for the plugin's own limit needs no processor meanwhile.
+            let waits = matches!(fault.kind, Kind::Unanswered);
+            let _turn = if waits { None } else { turn.acquire().await.ok() };
+            let told = fault.to_string();
+            case(&*flow, fault).await.with_context(|| told)
+        });
+    }
+    let count = running.len();
+    let (mut failures, mut missed): (Vec<String>, usize) = (Vec::new(), 0);
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => missed += 1,
+            Ok(Err(error)) => failures.push(format!("{error:#}")),
+            Err(panic) => failures.push(panic.to_string()),
+        }
+    }
+    failures.sort();
+    let (requests, seconds) = (points.len(), began.elapsed().as_secs_f64());
+    eprintln!("{what}: {requests} requests, {count} cases, {missed} of them not met again, {seconds:.1} s");
+    assert!(failures.is_empty(), "{} of {count} cases failed:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// The requests that both of two dry runs make.
+async fn requests<R: Future<Output = Result<World>>>(flow: &impl Fn(Option<Fault>) -> R) -> Vec<Point> {
+    let first = flow(None).await.expect("the flow without a fault").points();
+    let second = flow(None).await.expect("the flow without a fault").points();
+    let both: Vec<Point> = first.into_iter().filter(|point| second.contains(point)).collect();
+    assert!(!both.is_empty(), "the dry run made no request");
+    both
+}
+
+/// Runs one case; whether its request came. The first of a kind always comes.
+async fn case<R: Future<Output = Result<World>>>(
+    flow: &impl Fn(Option<Fault>) -> R,
+    fault: Fault,
+) -> Result<bool> {
+    for _ in 0..TRIES {
+        if flow(Some(fault.clone())).await?.was_hit() {
+            return Ok(true);
+        }
+    }
+    anyhow::ensure!(fault.point.nth > 0, "the request of the dry run did not come again");
+    Ok(false)
+}

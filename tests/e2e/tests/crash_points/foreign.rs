@@ -1,0 +1,107 @@
+//! Snapshots in the same cluster and storage that are not the backup's, each close to being mistaken for it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::world::{CLASS, CONTENTS, DRIVER, NAMESPACE, SAFE, SNAPSHOTS, World, name};
+
+/// A user's own snapshot of the same claim.
+const OWN: &str = "my-own";
+/// One that an earlier backup of the same name left in the cluster.
+const EARLIER: &str = "velero-data-earlier";
+/// What a restore made, with all labels that the archive had; it points at the user's snapshot.
+const RESTORED: &str = "restored-earlier";
+
+/// What was there before the first backup.
+#[derive(Debug)]
+pub(crate) struct Foreign {
+    /// Handles in the storage.
+    pub(crate) handles: BTreeSet<String>,
+    objects: Vec<(&'static str, &'static str, String, Value)>,
+}
+
+impl Foreign {
+    /// Makes them of the claim, with labels of a backup `name` of this `uid`.
+    pub(crate) async fn make(world: &World, claim: &str, backup: &str, uid: &str) -> Result<Self> {
+        let taken = |snapshot: &str, labels: Value| {
+            json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+                "metadata": {"namespace": NAMESPACE, "name": snapshot, "labels": labels},
+                "spec": {"source": {"persistentVolumeClaimName": claim}, "volumeSnapshotClassName": CLASS}})
+        };
+        let earlier = json!({"velero.io/backup-name": backup, "velero.io/backup-uid": "uid-of-earlier"});
+        world.cluster.apply(taken(OWN, json!({"velero.io/backup-name": backup})))?;
+        world.cluster.apply(taken(EARLIER, earlier))?;
+        let own = ready(world, OWN).await?;
+        let content = bound(&own);
+        let handle =
+            world.cluster.get(CONTENTS, "", &content)?.context("the content")?["status"]["snapshotHandle"]
+                .clone();
+        let labels = json!({"velero.io/backup-name": backup, "velero.io/backup-uid": uid, "velero.io/restore-name": "r0"});
+        world.cluster.apply(
+            json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+            "metadata": {"name": RESTORED, "labels": labels},
+            "spec": {"driver": DRIVER, "deletionPolicy": "Retain", "source": {"snapshotHandle": handle},
+                "volumeSnapshotRef": {"namespace": NAMESPACE, "name": RESTORED}}}),
+        )?;
+        world.cluster.apply(json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+            "metadata": {"namespace": NAMESPACE, "name": RESTORED, "labels": labels},
+            "spec": {"source": {"volumeSnapshotContentName": RESTORED}}}))?;
+        let mut objects = Vec::new();
+        for snapshot in [OWN, EARLIER, RESTORED] {
+            let object = ready(world, snapshot).await?;
+            let content = bound(&object);
+            let held =
+                |content: Option<&Value>| content.is_some_and(|c| c["metadata"]["finalizers"].is_array());
+            let kept =
+                world.cluster.wait(CONTENTS, "", &content, SAFE, held).await?.context("the content")?;
+            objects.push((CONTENTS, "", content, essence(&kept)));
+            objects.push((SNAPSHOTS, NAMESPACE, snapshot.to_owned(), essence(&object)));
+        }
+        Ok(Self { handles: world.stored(), objects })
+    }
+
+    /// They are as they were.
+    pub(crate) fn is_untouched(&self, world: &World) -> Result<()> {
+        for (resource, namespace, name, before) in &self.objects {
+            let now = world.cluster.get(resource, namespace, name)?;
+            let now = now.as_ref().map(essence).unwrap_or_default();
+            ensure!(now == *before, "foreign {resource} {name} was {before} and is {now}");
+        }
+        let stored = world.stored();
+        ensure!(
+            self.handles.is_subset(&stored),
+            "foreign snapshots are lost: {:?} of {stored:?}",
+            self.handles
+        );
+        Ok(())
+    }
+
+    /// Names of the objects of a resource.
+    pub(crate) fn names(&self, resource: &str) -> BTreeSet<String> {
+        let of_resource = self.objects.iter().filter(|(each, ..)| *each == resource);
+        of_resource.map(|(_, _, name, _)| name.clone()).collect()
+    }
+}
+
+async fn ready(world: &World, snapshot: &str) -> Result<Value> {
+    let is_ready =
+        |object: Option<&Value>| object.is_some_and(|object| object["status"]["readyToUse"] == true);
+    let seen = world.cluster.wait(SNAPSHOTS, NAMESPACE, snapshot, SAFE, is_ready).await?;
+    seen.context("the snapshot")
+}
+
+fn bound(snapshot: &Value) -> String {
+    snapshot["status"]["boundVolumeSnapshotContentName"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What must not change. The controllers' own annotations come and go.
+fn essence(object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let ours: Vec<_> = annotations.filter(|(key, _)| key.starts_with("csi-actions.velero-rs.io/")).collect();
+    json!({"uid": metadata["uid"], "labels": metadata["labels"], "annotations": ours,
+        "finalizers": metadata["finalizers"], "deletionTimestamp": metadata["deletionTimestamp"], "spec": object["spec"],
+        "handle": object["status"]["snapshotHandle"], "name": name(object)})
+}
