@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::try_join;
 
@@ -177,17 +179,32 @@ impl Stack {
 
     /// How many processes of the plugin run, on this stack's servers that are or were.
     pub(crate) fn plugin_processes(&self, name: &str) -> Result<usize> {
-        let mut count = 0;
+        Ok(self.plugin_ids(name)?.len())
+    }
+
+    /// Kills the processes of the plugin; gives their number.
+    pub(crate) fn kill_plugin(&self, name: &str) -> Result<usize> {
+        let ids = self.plugin_ids(name)?;
+        for id in &ids {
+            kill(*id, Signal::SIGKILL).with_context(|| format!("cannot kill {name}"))?;
+        }
+        Ok(ids.len())
+    }
+
+    fn plugin_ids(&self, name: &str) -> Result<Vec<Pid>> {
+        let mut ids = Vec::new();
         for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
             // A process may end while it is looked at.
-            let Ok(command) = std::fs::read(entry?.path().join("cmdline")) else { continue };
+            let path = entry?.path();
+            let Ok(command) = std::fs::read(path.join("cmdline")) else { continue };
             let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
             let program = PathBuf::from(String::from_utf8_lossy(program).into_owned());
             if program.starts_with(&self.folder) && program.file_name().is_some_and(|file| file == name) {
-                count += 1;
+                let id = path.file_name().and_then(|id| id.to_str()?.parse().ok());
+                ids.push(Pid::from_raw(id.with_context(|| format!("{} is no process", path.display()))?));
             }
         }
-        Ok(count)
+        Ok(ids)
     }
 
     pub(crate) async fn application(&self, namespace: &str, claims: usize) -> Result<Application> {

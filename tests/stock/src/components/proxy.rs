@@ -33,6 +33,11 @@ impl FaultProxy {
         Ok(())
     }
 
+    /// Whether a rule has hit a request.
+    pub(crate) fn has_hit(&self) -> bool {
+        self.proxy.rules().list().iter().any(|status| status.hits > 0)
+    }
+
     /// Removes all rules.
     ///
     /// # Errors

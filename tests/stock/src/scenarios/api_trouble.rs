@@ -3,11 +3,10 @@
 use anyhow::{Result, ensure};
 use csi_driver::control::Delay;
 use csi_driver::fault::Fault;
-use fault_proxy::rules::Rule;
 use futures::FutureExt;
 use serde_json::json;
 
-use super::standalone::{self, LIMIT};
+use super::standalone::{self, LIMIT, ours};
 use super::{Scenario, everywhere, expect};
 use crate::components::velero::Server;
 use crate::stack::Stack;
@@ -66,9 +65,4 @@ async fn run(stack: &mut Stack) -> Result<String> {
     application.delete(&stack.cluster).await?;
     ensure!(hits >= 9, "only {hits} requests were hit");
     Ok(format!("{hits} requests hit, Completed, deleted"))
-}
-
-/// A rule for requests of csi-actions, which names itself and its version.
-fn ours(verb: &str, resource: &str) -> Rule {
-    Rule::on(verb).resource(resource).user_agent(format!("{}/*", standalone::PLUGIN))
 }

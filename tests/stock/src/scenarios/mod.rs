@@ -10,6 +10,7 @@ mod driver_errors;
 mod dying_plugins;
 mod expect;
 mod groups;
+mod killed_actions;
 mod operation_on_snapshots;
 mod oracle;
 mod policies;
@@ -50,6 +51,9 @@ pub(crate) const ALL: &[Scenario] = &[
     server_restart::WHILE_WAITING,
     server_restart::IN_PROGRESS,
     builtin_and_ours::SCENARIO,
+    killed_actions::IN_EXECUTE,
+    killed_actions::IN_DELETE,
+    killed_actions::RESTORE,
     restores::SCENARIO,
     restores::FROM_BUILTIN,
     restores::BY_BUILTIN,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use fault_proxy::rules::Rule;
 
 use crate::backup::Operation;
 use crate::components::velero::Server;
@@ -21,6 +22,11 @@ const SNAPSHOTS: &str = "volumesnapshots.snapshot.storage.k8s.io";
 pub(super) fn server(stack: &Stack) -> Result<Server> {
     let progress_interval = Some(Duration::from_secs(2));
     Ok(Server { plugins: vec![stack.plugin(PLUGIN)?], progress_interval, ..Server::default() })
+}
+
+/// A rule for requests of csi-actions, which names itself and its version.
+pub(super) fn ours(verb: &str, resource: &str) -> Rule {
+    Rule::on(verb).resource(resource).user_agent(format!("{PLUGIN}/*"))
 }
 
 /// The operation is ours, on a content, Completed, with real bytes and times, and with both objects to archive again.
