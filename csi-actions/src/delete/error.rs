@@ -1,12 +1,9 @@
 //! Why a snapshot may still be in the storage.
 
-use serde_json::Value;
 use velero_plugin::Backup;
 
 use crate::cluster::ApiError;
-use crate::cluster::resource::Resource;
 use crate::events::About;
-use crate::object::name;
 
 /// Velero logs the text and deletes the backup all the same, so it says all that a person needs to delete by hand.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +15,8 @@ pub(super) enum DeleteError {
     Api { target: String, error: ApiError, elapsed: String },
     #[error("{target} is deleted, but a content that points at it is left: {error}; delete it by hand")]
     Left { target: String, error: ApiError },
-    #[error("{target} is still in the storage: driver after {elapsed} on content {}: {message}", name(.content))]
-    Refused { target: String, resource: Resource, content: Value, message: String, elapsed: String },
+    #[error("{target} is still in the storage: driver after {elapsed} on content {content}: {message}")]
+    Refused { target: String, content: String, message: String, elapsed: String, about: Box<About> },
     #[error(
         "{target} stays in the storage: {missing} in this cluster; delete it there by its handle, or delete the backup \
          where the driver runs"
@@ -46,7 +43,7 @@ impl DeleteError {
     /// Where a user can see it: the content that stays, else the backup, whose Events outlive it.
     pub(super) fn about(&self, backup: &Backup) -> About {
         match self {
-            Self::Refused { resource, content, .. } => About::content(*resource, content),
+            Self::Refused { about, .. } => (**about).clone(),
             _ => About::backup(backup),
         }
     }

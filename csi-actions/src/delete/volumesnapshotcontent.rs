@@ -129,7 +129,8 @@ impl Done {
     pub(super) fn into_error(self, target: String, resource: Resource, elapsed: String) -> DeleteError {
         match self {
             Self::End(End::Refused(message), content) => {
-                DeleteError::Refused { target, resource, content, message, elapsed }
+                let about = Box::new(About::content(resource, &content));
+                DeleteError::Refused { target, content: name(&content).to_owned(), message, elapsed, about }
             }
             Self::NoDriver(missing) => DeleteError::NoDriver { target, missing },
             Self::End(..) | Self::Contended => DeleteError::Contended { target, elapsed },

@@ -18,7 +18,6 @@ pub const NAMESPACE: Kind = Kind("", "v1", "Namespace", "namespaces");
 pub const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap", "configmaps");
 pub const CLAIM: Kind = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
 pub const POD: Kind = Kind("", "v1", "Pod", "pods");
-pub const EVENT: Kind = Kind("", "v1", "Event", "events");
 pub const VOLUME: Kind = Kind("", "v1", "PersistentVolume", "persistentvolumes");
 pub const SERVICE_ACCOUNT: Kind = Kind("", "v1", "ServiceAccount", "serviceaccounts");
 pub const DEPLOYMENT: Kind = Kind("apps", "v1", "Deployment", "deployments");
