@@ -10,10 +10,29 @@ use anyhow::{Context, Result, ensure};
 use screen::Screen;
 
 /// Cargo with these arguments, in this workspace whatever the current folder is.
+///
+/// `cargo run` describes the package of this process in its environment. Build scripts, such as that of `ring`, look at
+/// it, so that whoever builds in another way would build most of it anew each time.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_package)) {
+        command.env_remove(name);
+    }
     command
+}
+
+/// Whether cargo sets this variable for the program that it runs, as opposed to a setting of the user's.
+fn is_of_package(variable: &str) -> bool {
+    const OF_PACKAGE: [&str; 6] = [
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_MANIFEST_LINKS",
+        "CARGO_CRATE_NAME",
+        "CARGO_BIN_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+    ];
+    variable.starts_with("CARGO_PKG_") || OF_PACKAGE.contains(&variable)
 }
 
 /// Runs cargo and takes the binary's path from what cargo reports, wherever the target folder is.
@@ -48,6 +67,21 @@ fn executable(message: &str, binary: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_told_nothing_of_the_package_that_calls_it_and_all_that_the_user_has_set() {
+        // This test has such variables itself.
+        let removed: Vec<String> = cargo(&[])
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .collect();
+        assert!(removed.iter().any(|name| name == "CARGO_MANIFEST_DIR"), "{removed:?}");
+        assert!(removed.iter().any(|name| name == "CARGO_PKG_NAME"), "{removed:?}");
+        for kept in ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_TERM_COLOR", "CARGO_NET_OFFLINE", "PATH"] {
+            assert!(!is_of_package(kept), "{kept}");
+        }
+    }
 
     #[test]
     fn the_path_is_taken_from_the_message_of_the_binary() {

@@ -22,7 +22,7 @@ pub(super) const IN_EXECUTE: Scenario = Scenario {
 
 pub(super) const IN_DELETE: Scenario = Scenario {
     name: "actions-killed-in-delete",
-    shows: "csi-actions killed in a deletion: what it had begun is finished by the next deletion",
+    shows: "csi-actions killed in a deletion: what it had begun is finished by a later call or by the next deletion",
     skip_on: everywhere,
     run: |stack| in_delete(stack).boxed_local(),
 };
@@ -66,11 +66,11 @@ async fn in_delete(stack: &mut Stack) -> Result<String> {
     stack.proxy.order(ours("patch", "volumesnapshotcontents").subresource("status").times(1).hang())?;
     try_join!(backup.delete(LIMIT), killed_at_its_request(stack))?;
     stack.proxy.withdraw_all()?;
-    // Velero's own action may have deleted the snapshot before, and taken its content away; ours is left.
+    // A later call of the same deletion may have met a new process, which finished it at once. Else it is left.
     let left = stack.cluster.names(SNAPSHOT_CONTENT, "").await?;
     ensure!(
-        left.len() == 1 && left[0].starts_with("velero-del-"),
-        "the content of the deletion was expected: {left:?}"
+        left.iter().all(|content| content.starts_with("velero-del-")),
+        "the content of the deletion was expected, or nothing: {left:?}"
     );
 
     let later = stack.backup("killed-deletion-later", &application, &json!({})).await?;
@@ -79,7 +79,8 @@ async fn in_delete(stack: &mut Stack) -> Result<String> {
     stored(stack, 0).await?;
     application.delete(&stack.cluster).await?;
     expect::nothing_left(stack).await?;
-    Ok("finished by the next deletion".to_owned())
+    let by = if left.is_empty() { "a later call" } else { "the next deletion" };
+    Ok(format!("finished by {by}"))
 }
 
 async fn restore(stack: &mut Stack) -> Result<String> {
