@@ -34,7 +34,7 @@ impl Doomed {
     /// A snapshot that is not bound yet may have a content all the same, under the name that the controller gives it.
     pub fn by_snapshot(pair: Pair, snapshot: &Value) -> Option<Self> {
         let uid = uid(snapshot)?.to_owned();
-        let content = pair.content_name(snapshot)?;
+        let content = pair.content_name(snapshot);
         Some(Self {
             pair,
             namespace: namespace(snapshot).to_owned(),

@@ -1,19 +1,13 @@
 //! What all actions of this process share: the settings, the cluster, and what was decided by it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use velero_plugin::HostArgs;
 
-use crate::cluster::{Cluster, LIST_LIMIT};
+use crate::cluster::{Cluster, PATIENCE};
 use crate::policy::Decisions;
 use crate::server::Server;
 use crate::settings::{Mode, Settings};
-
-/// For how long what a decision depends on is asked for again when the API server is busy. Longer than a list may take, so
-/// that one that is never answered is asked for again.
-const PATIENCE: Duration = Duration::from_secs(60);
-const _: () = assert!(PATIENCE.as_secs() > LIST_LIMIT.as_secs());
 
 /// The settings and the cluster.
 #[derive(Debug)]

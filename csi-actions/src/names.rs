@@ -2,10 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-
-use crate::object::{Snapshot, uid};
 
 /// The name of the snapshot of a claim in a backup.
 ///
@@ -19,20 +16,6 @@ pub fn snapshot(backup_uid: &str, claim: &str, claim_uid: &str, attempt: u32) ->
         0 => format!("velero-{part}-{hash}"),
         again => format!("velero-{part}-{hash}-{again}"),
     }
-}
-
-/// How the names that the snapshot controller gives to contents begin; the UID of the snapshot follows.
-pub const CONTENT_PREFIX: &str = "snapcontent-";
-
-/// The name that the snapshot controller gives to the content of a snapshot.
-pub fn content(snapshot_uid: &str) -> String {
-    format!("{CONTENT_PREFIX}{snapshot_uid}")
-}
-
-/// The name of the content of `snapshot`: it may be there before the two are bound.
-pub fn content_of(snapshot: &Value) -> String {
-    let bound = Snapshot(snapshot).bound_content().map(str::to_owned);
-    bound.unwrap_or_else(|| content(uid(snapshot).unwrap_or_default()))
 }
 
 /// What tells the claims of `namespace` that carry a label with this value from all other groups of all backups.
@@ -85,14 +68,6 @@ fn digest(parts: &[&str], digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_snapshot_that_is_not_bound_yet_has_its_content_under_the_name_that_the_controller_gives() {
-        assert_eq!(content_of(&json!({"metadata": {"uid": "u"}})), "snapcontent-u");
-        let bound = json!({"metadata": {"uid": "u"}, "status": {"boundVolumeSnapshotContentName": "c"}});
-        assert_eq!(content_of(&bound), "c");
-    }
 
     #[test]
     fn the_same_claim_of_the_same_backup_gets_the_same_name() {

@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::cluster::resource::{CONTENTS, Resource, SNAPSHOTS};
 use crate::group_api::GroupApi;
 use crate::keys;
-use crate::names;
-use crate::object::text;
+use crate::object::{text, uid};
 
 /// The names by which one of the two goes.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +39,7 @@ struct Words {
 const SNAPSHOT: Words = Words {
     kind: "VolumeSnapshot",
     hint: "",
-    content_prefix: names::CONTENT_PREFIX,
+    content_prefix: "snapcontent-",
     bound_content: "boundVolumeSnapshotContentName",
     reference: "volumeSnapshotRef",
     handle: "snapshotHandle",
@@ -91,10 +90,11 @@ impl Pair {
         self.words.hint
     }
 
-    /// The name of the content: as the first says it, else as the snapshot controller will give it.
-    pub fn content_name(self, snapshot: &Value) -> Option<String> {
-        let named = self.bound_content(snapshot).map(str::to_owned);
-        named.or_else(|| Some(format!("{}{}", self.words.content_prefix, crate::object::uid(snapshot)?)))
+    /// The name of the content: as the first says it, else as the snapshot controller gives it. So it is known before the two
+    /// are bound.
+    pub fn content_name(self, snapshot: &Value) -> String {
+        let given = || format!("{}{}", self.words.content_prefix, uid(snapshot).unwrap_or_default());
+        self.bound_content(snapshot).map_or_else(given, str::to_owned)
     }
 
     /// The name of the content that the first is bound to.
@@ -123,5 +123,19 @@ impl Pair {
     /// Whether the driver has reported a handle.
     pub fn is_in_storage(self, content: &Value) -> bool {
         text(content, &["status", self.words.handle]).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_snapshot_that_is_not_bound_yet_has_its_content_under_the_name_that_the_controller_gives() {
+        let pair = Pair::snapshot();
+        assert_eq!(pair.content_name(&json!({"metadata": {"uid": "u"}})), "snapcontent-u");
+        let bound = json!({"metadata": {"uid": "u"}, "status": {"boundVolumeSnapshotContentName": "c"}});
+        assert_eq!(pair.content_name(&bound), "c");
     }
 }

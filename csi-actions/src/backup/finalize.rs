@@ -8,7 +8,7 @@ use crate::discard::Doomed;
 use crate::group_api::GroupApi;
 use crate::object::{Content, Snapshot, annotation, is_deleting, name, namespace, uid};
 use crate::pair::Pair;
-use crate::{keys, names, ungroup};
+use crate::{keys, ungroup};
 
 /// Removes `snapshot` and its content from the cluster and keeps what is in the storage, unless it was given up before.
 /// The caller has checked that the snapshot belongs to the backup.
@@ -26,7 +26,7 @@ pub(super) async fn keep_in_storage(cluster: &Cluster, snapshot: &Value) -> Resu
     if let Some(group) = Snapshot(snapshot).group_uid() {
         ungroup(cluster, group).await?;
     }
-    let content_name = names::content_of(snapshot);
+    let content_name = Pair::snapshot().content_name(snapshot);
     let content = cluster.find(CONTENTS, "", &content_name).await?;
     // A content that is bound to another snapshot is not this one's, whatever the name says.
     let content = content.filter(|content| Content(content).bound_uid() == Some(snapshot_uid));
@@ -52,7 +52,7 @@ pub(super) async fn keep_in_storage(cluster: &Cluster, snapshot: &Value) -> Resu
 /// Takes the group of this UID out of the cluster, and keeps it in the storage.
 async fn ungroup(cluster: &Cluster, group: &str) -> Result<(), ApiError> {
     let Some(api) = GroupApi::of(cluster).await? else { return Ok(()) };
-    let content = Pair::group(api).content_name(&json!({"metadata": {"uid": group}})).unwrap_or_default();
+    let content = Pair::group(api).content_name(&json!({"metadata": {"uid": group}}));
     match cluster.find(api.contents(), "", &content).await? {
         Some(content) => ungroup::keep_in_storage(cluster, api, &content).await,
         None => Ok(()),

@@ -18,7 +18,7 @@ use crate::claim_size::raised_request;
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::cluster::events::Events;
 use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES};
-use crate::cluster::{ApiError, Cluster, LIST_LIMIT, Query};
+use crate::cluster::{ApiError, Cluster, PATIENCE, Query};
 use crate::environment::Environment;
 use crate::events::{About, Reason};
 use crate::object::{Content, annotation, name, text};
@@ -26,11 +26,6 @@ use crate::pair::Pair;
 use crate::policy::{Decision, Told};
 use crate::readiness::DEFAULT_TIMEOUT;
 use crate::{keys, ownership, quantity};
-
-/// For how long a request is tried again when the API server is busy. Longer than a list may take, so that one that is
-/// never answered is asked for again.
-const PATIENCE: Duration = Duration::from_secs(60);
-const _: () = assert!(PATIENCE.as_secs() > LIST_LIMIT.as_secs());
 
 /// How long a snapshot that is cut is waited for where Velero's own action tracks it: that writes down the sizes when all items
 /// are archived, and the last one's would be 0. No longer, since hooks may hold the application meanwhile.

@@ -23,7 +23,7 @@ use crate::operation::{Operation, Subject};
 use crate::pair::Pair;
 use crate::readiness::{Clock, DEFAULT_TIMEOUT, Sight, State, Verdict};
 use crate::settings::OperationOn;
-use crate::{keys, names, ownership};
+use crate::{keys, ownership};
 
 /// For how long one poll tries again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,6 +43,8 @@ const IN_GROUP: &str = "a driver deletes a group as a whole only, and the other 
 pub(super) struct Tracking {
     environment: Arc<Environment>,
     cluster: Cluster,
+    /// For giving up a snapshot.
+    patient: Cluster,
     events: Events,
     round: Round,
 }
@@ -55,8 +57,9 @@ enum Seen {
 impl Tracking {
     pub(super) fn new(environment: Arc<Environment>) -> Self {
         let cluster = environment.cluster.patient(PATIENCE);
+        let patient = environment.cluster.patient(GIVE_UP_PATIENCE);
         let events = Events::of(&environment);
-        Self { environment, cluster, events, round: Round::new() }
+        Self { environment, cluster, patient, events, round: Round::new() }
     }
 
     /// Whether the action on this resource starts the operations. Beside Velero's own actions none of ours does, since those
@@ -100,7 +103,7 @@ impl Tracking {
         let content = match subject {
             Subject::Content(content) => content.clone(),
             Subject::Object(namespace, snapshot) => match self.snapshot(namespace, snapshot, backup).await? {
-                Some(found) => names::content_of(&found),
+                Some(found) => Pair::snapshot().content_name(&found),
                 None => match self.content_for(namespace, snapshot, backup).await? {
                     Some(content) => name(&content).to_owned(),
                     None => return Ok(Seen::Gone(format!("VolumeSnapshot {namespace}/{snapshot}"))),
@@ -159,8 +162,7 @@ impl Tracking {
             return state;
         }
         let Some(doomed) = Doomed::by_content(content) else { return state };
-        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
-        match doomed.discard(&cluster, DISCARD_LIMIT).await {
+        match doomed.discard(&self.patient, DISCARD_LIMIT).await {
             Ok(_) => state,
             Err(error) => {
                 let left = format!("{doomed} could not be removed: {error}");
@@ -182,19 +184,17 @@ impl Tracking {
         };
         let why = "it was not ready within the backup's itemOperationTimeout";
         let told = self.tell(claim, format!("gave up {doomed}: {why}"), backup);
-        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
-        let gone = join(doomed.discard(&cluster, DISCARD_LIMIT), told).await.0?;
+        let gone = join(doomed.discard(&self.patient, DISCARD_LIMIT), told).await.0?;
         tracing::info!(gone, "gave up {doomed}: {why}");
         Ok(())
     }
 
     /// What is to be taken away, unless it is another backup's or in a group, and the claim it was taken of.
     async fn doomed(&self, subject: &Subject, backup: &Backup) -> Result<Option<(Doomed, Option<About>)>> {
-        let cluster = self.environment.cluster.patient(GIVE_UP_PATIENCE);
         let content = match subject {
-            Subject::Content(content) => cluster.find(CONTENTS, "", content).await?,
+            Subject::Content(content) => self.patient.find(CONTENTS, "", content).await?,
             Subject::Object(namespace, snapshot) => {
-                match cluster.find(SNAPSHOTS, namespace, snapshot).await? {
+                match self.patient.find(SNAPSHOTS, namespace, snapshot).await? {
                     Some(found) => {
                         let is_alone = annotation(&found, keys::GROUP_MEMBERS).is_none();
                         let ours = is_alone && ownership::is_of_backup(&found, backup);

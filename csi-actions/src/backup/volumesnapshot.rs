@@ -19,7 +19,7 @@ use crate::object::{Content, Snapshot, annotation, name};
 use crate::operation::Operation;
 use crate::pair::Pair;
 use crate::settings::OperationOn;
-use crate::{keys, labels, names, ownership, quantity};
+use crate::{keys, labels, ownership, quantity};
 
 /// For how long a request is tried again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ impl SnapshotBackup {
     /// the annotations from which Velero can restore it. The content's name and the annotations.
     async fn mark(&self, item: &Item, backup: &Backup) -> Result<(String, Map<String, Value>), ApiError> {
         let snapshot = item.object();
-        let content = names::content_of(snapshot);
+        let content = Pair::snapshot().content_name(snapshot);
         let mut metadata = json!({"labels": labels::of_backup(backup)});
         let of_ours = [
             (keys::CAPACITY, annotation(snapshot, keys::CAPACITY)),

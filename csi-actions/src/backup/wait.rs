@@ -93,7 +93,7 @@ async fn look<T>(
 ) -> Result<Option<T>, ApiError> {
     let snapshot = view.snapshot.clone();
     let pair = view.pair;
-    let content = pair.content_name(&snapshot).unwrap_or_default();
+    let content = pair.content_name(&snapshot);
     let (in_namespace, named) = (namespace(&snapshot), name(&snapshot));
     let snapshots = watch::states_after(cluster, pair.snapshots, in_namespace, named, Some(&snapshot));
     let contents = watch::states_after(cluster, pair.contents, "", &content, None);

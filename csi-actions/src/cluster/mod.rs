@@ -29,7 +29,11 @@ use resource::Resource;
 /// For one object. The API server itself gives up after a minute; a caller of ours is waiting.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// For a list, which may be of many thousand objects.
-pub const LIST_LIMIT: Duration = Duration::from_secs(45);
+const LIST_LIMIT: Duration = Duration::from_secs(45);
+/// For how long an action tries a request again when the API server is busy. Longer than a list may take, so that one that is
+/// never answered is asked for again. A deletion is never asked for again by Velero.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const _: () = assert!(PATIENCE.as_secs() > LIST_LIMIT.as_secs());
 /// For the last attempt of a patient request, however little of the patience is left.
 const LEAST_LIMIT: Duration = Duration::from_secs(1);
 /// How often a deletion that met another writer is tried again.
@@ -118,18 +122,12 @@ impl Cluster {
         if query.cached {
             parameters.push("resourceVersion=0".to_owned());
         }
-        let call = Call {
-            method: Method::GET,
-            path: format!("{}?{}", resource.path(namespace), parameters.join("&")),
-            content_type: JSON,
-            body: Vec::new(),
-            what: match namespace {
-                "" => format!("list {}", resource.plural),
-                namespace => format!("list {} in {namespace}", resource.plural),
-            },
-            limit: LIST_LIMIT,
-            is_conditional: false,
+        let path = format!("{}?{}", resource.path(namespace), parameters.join("&"));
+        let what = match namespace {
+            "" => format!("list {}", resource.plural),
+            namespace => format!("list {} in {namespace}", resource.plural),
         };
+        let call = Call { limit: LIST_LIMIT, ..Call::to(Method::GET, path, what) };
         let mut list = self.call(&call).await?;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),
@@ -144,15 +142,8 @@ impl Cluster {
     ///
     /// When that can't be told.
     pub async fn versions(&self, group: &str) -> Result<Option<Vec<String>>, ApiError> {
-        let call = Call {
-            method: Method::GET,
-            path: format!("/apis/{}", escaped(group)),
-            content_type: JSON,
-            body: Vec::new(),
-            what: format!("ask for the API group {group}"),
-            limit: REQUEST_LIMIT,
-            is_conditional: false,
-        };
+        let path = format!("/apis/{}", escaped(group));
+        let call = Call::to(Method::GET, path, format!("ask for the API group {group}"));
         let found = match self.call(&call).await {
             Err(error) if error.is_not_found() => return Ok(None),
             found => found?,
@@ -173,15 +164,8 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, ApiError> {
         let what = format!("create {}", resource.object(namespace, crate::object::name(object)));
-        let call = Call {
-            method: Method::POST,
-            path: resource.path(namespace),
-            content_type: JSON,
-            body: object.to_string().into_bytes(),
-            what,
-            limit: REQUEST_LIMIT,
-            is_conditional: false,
-        };
+        let mut call = Call::to(Method::POST, resource.path(namespace), what);
+        call.body = object.to_string().into_bytes();
         self.call(&call).await
     }
 
@@ -372,13 +356,20 @@ struct Call {
 }
 
 impl Call {
+    /// About an object.
     fn on(method: Method, verb: &str, resource: Resource, namespace: &str, name: &str) -> Self {
+        let path = format!("{}/{}", resource.path(namespace), escaped(name));
+        Self::to(method, path, format!("{verb} {}", resource.object(namespace, name)))
+    }
+
+    /// Without a body.
+    fn to(method: Method, path: String, what: String) -> Self {
         Self {
             method,
-            path: format!("{}/{}", resource.path(namespace), escaped(name)),
+            path,
             content_type: JSON,
             body: Vec::new(),
-            what: format!("{verb} {}", resource.object(namespace, name)),
+            what,
             limit: REQUEST_LIMIT,
             is_conditional: false,
         }

@@ -4,7 +4,6 @@
 //! this action is for objects that every archive has, and looks at the first of them for all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -12,11 +11,8 @@ use velero_plugin::backup::DeleteItemAction;
 use velero_plugin::{Backup, Context as _, Item, ResourceSelector, Result};
 
 use super::{Patience, leftovers};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use crate::environment::Environment;
-
-/// For how long one request is tried again: Velero never asks again.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The action on what a backup left in the cluster. A process, and so the action, lives as long as one deletion.
 #[derive(Debug)]

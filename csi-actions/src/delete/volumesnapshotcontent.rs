@@ -26,7 +26,7 @@ use super::target::Target;
 use super::way::{self, Way};
 use crate::cluster::events::Events;
 use crate::cluster::resource::{CONTENTS, Resource};
-use crate::cluster::{ApiError, Cluster, Query, Reason};
+use crate::cluster::{ApiError, Cluster, PATIENCE, Query, Reason};
 use crate::environment::Environment;
 use crate::events::{self, About};
 use crate::object::name;
@@ -34,8 +34,6 @@ use crate::ownership;
 use crate::readiness::rounded;
 use crate::settings::AbsentDriver;
 
-/// For how long one request is tried again: Velero never asks again.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// For how long a list of the contents is good. Velero's own action makes contents between two of ours, and restores
 /// go on; what a list says is only where to look.
 const FRESH: Duration = Duration::from_secs(10);

@@ -22,19 +22,12 @@ mod stored;
 mod traces;
 mod waits;
 
-use std::time::Duration;
-
 use serde_json::{Map, Value};
 use velero_plugin::{Restore, label};
 
 use crate::cluster::resource::CLAIMS;
-use crate::cluster::{ApiError, Cluster, LIST_LIMIT};
+use crate::cluster::{ApiError, Cluster, PATIENCE};
 use crate::keys;
-
-/// For how long a request is tried again when the API server is busy. Longer than a list may take, so that one that is
-/// never answered is asked for again.
-const PATIENCE: Duration = Duration::from_secs(60);
-const _: () = assert!(PATIENCE.as_secs() > LIST_LIMIT.as_secs());
 
 /// Whether the user wants volumes without their data.
 fn wants_empty_volumes(restore: &Restore) -> bool {
