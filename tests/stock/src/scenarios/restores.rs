@@ -147,14 +147,23 @@ async fn by_builtin(stack: &mut Stack) -> Result<String> {
     application.bound(&stack.cluster).await?;
     has_its_data(stack, &application).await?;
 
-    // With ours again, since what stock leaves behind at a deletion differs by release.
+    deleted_by_ours(stack, &application, &backup).await?;
+    Ok("restored by Velero's own actions".to_owned())
+}
+
+/// What Velero's own actions have restored goes, and its backup, without a trace. With ours, since what stock leaves behind at a
+/// deletion differs by release.
+pub(super) async fn deleted_by_ours(
+    stack: &mut Stack,
+    application: &Application,
+    backup: &Backup,
+) -> Result<()> {
     stack.server(standalone::server(stack)?).await?;
     application.delete(&stack.cluster).await?;
     backup.delete(LIMIT).await?;
     expect::stored(stack, 0).await?;
     remove_second_contents(stack).await?;
-    gone(stack).await?;
-    Ok("restored by Velero's own actions".to_owned())
+    gone(stack).await
 }
 
 /// Up to 1.15 the restore of Velero's own actions makes a second content of each snapshot, under a random name and without

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use serde_json::json;
 
-use super::restores::{backed_up, gone, has_its_data, remove_second_contents, settles_clean, write_data};
+use super::restores::{backed_up, deleted_by_ours, gone, has_its_data, settles_clean, write_data};
 use super::standalone::{self, LIMIT};
 use super::{Scenario, everywhere, expect};
 use crate::application::Application;
@@ -76,13 +76,7 @@ async fn by_builtin(stack: &mut Stack) -> Result<String> {
     ensure!(folder.exists(), "the volume that was to be kept is gone from the storage");
     ensure!(volume_of(stack, &application).await? != volume, "the old volume came back");
 
-    // With ours again, since what stock leaves behind at a deletion differs by release.
-    stack.server(standalone::server(stack)?).await?;
-    application.delete(&stack.cluster).await?;
-    backup.delete(LIMIT).await?;
-    expect::stored(stack, 0).await?;
-    remove_second_contents(stack).await?;
-    gone(stack).await?;
+    deleted_by_ours(stack, &application, &backup).await?;
     Ok("the claim has a new volume with the data of the backup".to_owned())
 }
 
