@@ -33,7 +33,6 @@ pub(super) struct Groups {
     /// For single requests, which are tried again.
     cluster: Cluster,
     watching: Cluster,
-    api: OnceCell<Option<GroupApi>>,
     /// By [`Group::id`]. One that failed has failed for all its members: else each would wait for it again.
     cut: Mutex<HashMap<String, Arc<Attempt>>>,
 }
@@ -65,13 +64,12 @@ pub(super) struct Member<'a> {
 impl Groups {
     /// Of the cluster; `watching` is for waits, which have a patience of their own.
     pub(super) fn new(cluster: Cluster, watching: Cluster) -> Self {
-        Self { cluster, watching, api: OnceCell::new(), cut: Mutex::default() }
+        Self { cluster, watching, cut: Mutex::default() }
     }
 
     /// The snapshot of a claim of `group`, which is cut if it is not yet.
     pub(super) async fn take(&self, group: &Group, member: Member<'_>) -> Result<Cut> {
-        let api = self.api.get_or_try_init(|| GroupApi::of(&self.cluster)).await?;
-        let Some(api) = *api else {
+        let Some(api) = GroupApi::of(&self.cluster).await? else {
             return Err(Error::new(format!("its group {group} can't be cut: {NOT_SERVED} in this cluster")));
         };
         let cell = Arc::clone(self.cut.lock().await.entry(group.id.clone()).or_default());

@@ -8,9 +8,10 @@ pub mod watch;
 
 mod connect;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Method, Request};
@@ -56,13 +57,20 @@ pub struct Query {
 pub struct Cluster {
     arguments: Arc<HostArgs>,
     client: Arc<OnceCell<Client>>,
+    /// The versions of API groups that were found: those of a group don't change while a process lives.
+    versions: Arc<Mutex<HashMap<String, Vec<String>>>>,
     patience: Duration,
 }
 
 impl Cluster {
     /// The cluster that the server's command line and environment name.
     pub fn of_server(arguments: HostArgs) -> Self {
-        Self { arguments: Arc::new(arguments), client: Arc::default(), patience: Duration::ZERO }
+        Self {
+            arguments: Arc::new(arguments),
+            client: Arc::default(),
+            versions: Arc::default(),
+            patience: Duration::ZERO,
+        }
     }
 
     /// The same cluster, where a request that fails for what may pass is tried again for up to `patience` in all.
@@ -136,12 +144,17 @@ impl Cluster {
         }
     }
 
-    /// The versions in which the API server serves `group`, the preferred ones first; `None` where it does not know it.
+    /// The versions in which the API server serves `group`, the preferred ones first; `None` where it does not know it. Asked
+    /// for until it does.
     ///
     /// # Errors
     ///
     /// When that can't be told.
     pub async fn versions(&self, group: &str) -> Result<Option<Vec<String>>, ApiError> {
+        let known = || self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(versions) = known().get(group) {
+            return Ok(Some(versions.clone()));
+        }
         let path = format!("/apis/{}", escaped(group));
         let call = Call::to(Method::GET, path, format!("ask for the API group {group}"));
         let found = match self.call(&call).await {
@@ -149,7 +162,10 @@ impl Cluster {
             found => found?,
         };
         let versions = found["versions"].as_array().into_iter().flatten();
-        Ok(Some(versions.filter_map(|each| each["version"].as_str().map(str::to_owned)).collect()))
+        let versions: Vec<String> =
+            versions.filter_map(|each| each["version"].as_str().map(str::to_owned)).collect();
+        known().insert(group.to_owned(), versions.clone());
+        Ok(Some(versions))
     }
 
     /// Creates an object; the result is as the API server made it.
@@ -337,6 +353,7 @@ impl From<Client> for Cluster {
         Self {
             arguments: Arc::default(),
             client: Arc::new(OnceCell::new_with(Some(client))),
+            versions: Arc::default(),
             patience: Duration::ZERO,
         }
     }

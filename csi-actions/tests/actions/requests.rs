@@ -92,3 +92,17 @@ async fn a_creation_that_meets_another_writer_of_a_quota_is_tried_again() {
     bed.back_up_claim(&claim, &backup("b1")).await.unwrap();
     assert_eq!((bed.hits(), bed.in_storage()), (1, 1));
 }
+
+#[tokio::test]
+async fn a_process_asks_once_for_the_versions_of_an_api_group_that_is_served() {
+    const GROUP: &str = "groupsnapshot.storage.k8s.io";
+    let bed = Bed::new().await;
+    let cluster = bed.environment().cluster.clone();
+    let first = cluster.versions(GROUP).await.unwrap();
+    let again = cluster.patient(PATIENCE).versions(GROUP).await.unwrap();
+    assert!(first.is_some());
+    assert_eq!(first, again);
+    let requests = bed.cluster.requests();
+    let asked = requests.iter().filter(|request| request.info.path == format!("/apis/{GROUP}"));
+    assert_eq!(asked.count(), 1);
+}
