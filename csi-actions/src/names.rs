@@ -35,11 +35,14 @@ pub fn group(value: &str, id: &str, attempt: u32) -> String {
     }
 }
 
+/// How the names of temporary contents begin.
+pub const TEMPORARY_CONTENT: &str = "velero-del-";
+
 /// The name of the temporary content through which a snapshot in the storage is deleted, or a group: then its handle is
 /// followed by those of its members.
 pub fn temporary_content(driver: &str, handles: &[&str]) -> String {
     let parts: Vec<&str> = [driver].into_iter().chain(handles.iter().copied()).collect();
-    format!("velero-del-{}", digest(&parts, 40))
+    format!("{TEMPORARY_CONTENT}{}", digest(&parts, 40))
 }
 
 /// The name of what is restored of the snapshot `archived`: of the snapshot and of its content alike. Velero's own

@@ -29,6 +29,12 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     text(object, &["metadata", "annotations", key])
 }
 
+/// The storage class of a claim, also where it stands as it did before the field for it.
+pub fn storage_class(claim: &Value) -> Option<&str> {
+    let named = text(claim, &["spec", "storageClassName"]);
+    named.or_else(|| annotation(claim, "volume.beta.kubernetes.io/storage-class"))
+}
+
 /// Whether the object is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
     text(object, &["metadata", "deletionTimestamp"]).is_some()

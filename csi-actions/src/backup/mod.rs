@@ -6,7 +6,7 @@ pub mod volumesnapshot;
 pub mod volumesnapshotclass;
 pub mod volumesnapshotcontent;
 
-pub(crate) mod claim;
+mod claim;
 mod create;
 mod finalize;
 mod group;

@@ -21,7 +21,7 @@ use crate::cluster::resource::{CLASSES, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASS
 use crate::cluster::{ApiError, Cluster, PATIENCE, Query};
 use crate::environment::Environment;
 use crate::events::{About, Reason};
-use crate::object::{Content, annotation, name, text};
+use crate::object::{Content, name, storage_class, text};
 use crate::pair::Pair;
 use crate::policy::{Decision, Told};
 use crate::readiness::DEFAULT_TIMEOUT;
@@ -106,11 +106,7 @@ impl ClaimBackup {
 
     /// The provisioner of the claim's storage class, where both are there.
     async fn provisioner(&self, claim: &Value) -> Result<Option<String>, ApiError> {
-        let named = text(claim, &["spec", "storageClassName"]);
-        let Some(class) = named.or_else(|| annotation(claim, "volume.beta.kubernetes.io/storage-class"))
-        else {
-            return Ok(None);
-        };
+        let Some(class) = storage_class(claim) else { return Ok(None) };
         let class = self.cluster.find(STORAGE_CLASSES, "", class).await?;
         Ok(class.and_then(|class| text(&class, &["provisioner"]).map(str::to_owned)))
     }

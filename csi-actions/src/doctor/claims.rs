@@ -8,7 +8,7 @@ use velero_plugin::Backup;
 use super::facts::{Facts, Judged};
 use super::report::{Finding, Level, Section};
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
-use crate::object::{annotation, name, namespace, text};
+use crate::object::{name, namespace, storage_class, text};
 use crate::policy::{Decision, PolicyError};
 
 /// What the judgement depends on.
@@ -89,9 +89,7 @@ impl View<'_> {
     }
 
     fn provisioner(&self, claim: &Value) -> Option<&str> {
-        let named = text(claim, &["spec", "storageClassName"]);
-        let class = named.or_else(|| annotation(claim, "volume.beta.kubernetes.io/storage-class"))?;
-        text(self.storage_classes.get(class)?, &["provisioner"])
+        text(self.storage_classes.get(storage_class(claim)?)?, &["provisioner"])
     }
 
     /// What speaks against the snapshot although it can be taken.

@@ -9,16 +9,16 @@ use velero_plugin::label;
 
 use super::facts::Facts;
 use super::report::{Finding, Level, Section};
-use crate::keys;
 use crate::object::{Content, Snapshot, is_deleting, label as label_of, name, namespace, text, time, uid};
 use crate::ownership::is_restored;
 use crate::readiness::rounded;
+use crate::{keys, names};
 
 /// How old something must be to count as left: a controller may be at work on it.
 const OLD: Duration = Duration::from_secs(300);
 
 /// Start of the names of the temporary contents for a deletion: ours, and those of Velero's own action.
-const TEMPORARY: [&str; 2] = ["velero-del-", "vsc-"];
+const TEMPORARY: [&str; 2] = [names::TEMPORARY_CONTENT, "vsc-"];
 
 /// The findings.
 pub(super) fn section(facts: &Facts, now: SystemTime) -> Section {
