@@ -5,10 +5,12 @@
 mod handshake;
 mod place;
 mod process;
+mod unanswered;
 
 pub use handshake::{Handshake, HandshakeError};
 pub use place::Place;
 pub use process::{PluginProcess, StartError, Stopped};
+pub use unanswered::Unanswered;
 
 /// The messages and clients of the protocol, as generated.
 pub mod proto {

@@ -7,6 +7,7 @@ use e2e::item::pod;
 use e2e::{Specimen, Start};
 use rustix::process::{Pid, Signal, kill_process};
 use tonic::Code;
+use velero_plugin::client::Unanswered;
 use velero_plugin::client::proto::plugin::grpc_stdio_client::GrpcStdioClient;
 
 const SPECIMEN: &str = env!("CARGO_BIN_EXE_specimen");
@@ -20,7 +21,7 @@ async fn stdio(specimen: &Specimen) -> anyhow::Result<tokio::task::JoinHandle<Co
         match stream.message().await {
             Ok(Some(data)) => panic!("the stream is silent, not {data:?}"),
             Ok(None) => Code::Ok,
-            Err(status) => status.code(),
+            Err(status) => Unanswered::of(&status).map_or(status.code(), |end| end.code),
         }
     }))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tonic::{Code, Status};
-use velero_plugin::client::Place;
+use velero_plugin::client::{Place, Unanswered};
 
 use crate::go::json::ObjectError;
 use crate::session::SessionError;
@@ -66,12 +66,8 @@ impl CallError {
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         let place = Place::of(&status);
-        // A status with a source was made here: the connection broke. Go's client calls that Unavailable.
-        if let Some(source) = std::error::Error::source(&status) {
-            let innermost = std::iter::successors(Some(source), |error| error.source()).last();
-            let message = innermost.map_or_else(String::new, ToString::to_string);
-            let message = format!("error reading from server: {message}");
-            return Self::Rpc(RpcError { code: Code::Unavailable, message, place, broken: true });
+        if let Some(Unanswered { code, message, connection_lost: broken }) = Unanswered::of(&status) {
+            return Self::Rpc(RpcError { code, message, place, broken });
         }
         Self::Rpc(RpcError {
             code: status.code(),
