@@ -9,7 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use futures::{Stream, StreamExt as _};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -67,6 +70,22 @@ impl Cluster {
     pub async fn names(&self, kind: Kind, namespace: &str) -> Result<Vec<String>> {
         let objects = self.list(kind, namespace).await?;
         Ok(objects.iter().map(|object| text(object, "/metadata/name").to_owned()).collect())
+    }
+
+    /// The objects in all namespaces as they are and as they change, until the API server ends it or is silent for long.
+    ///
+    /// # Errors
+    /// When the API server refuses or is not reached.
+    pub async fn watch(&self, kind: Kind) -> Result<impl Stream<Item = Result<Value>> + use<>> {
+        let events = self.api(kind, "").watch(&WatchParams::default(), "0").await;
+        let events = events.with_context(|| told("watch", kind, "", ""))?;
+        Ok(events.filter_map(|event| async {
+            match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Some(json(object)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error.into())),
+            }
+        }))
     }
 
     /// Creates the object in `namespace`; `apiVersion` and `kind` come from the kind.

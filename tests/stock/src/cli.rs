@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::components::snapshots::Pace;
 use crate::minor::Minor;
 
 /// Runs the plugins on unmodified Velero servers, with a real Kubernetes API and the real CSI sidecars.
@@ -49,6 +50,21 @@ pub(crate) enum Command {
         /// Show what the plugin logs.
         #[arg(long, short)]
         verbose: bool,
+    },
+    /// Measure csi-actions beside Velero's own CSI actions, and print tables.
+    Measure {
+        /// The server's minor release.
+        #[arg(long, value_enum, default_value = "1.18")]
+        velero: Minor,
+        /// The claims of the backup; 0 leaves this part out.
+        #[arg(long, default_value = "10", value_name = "NUMBER")]
+        claims: usize,
+        /// Snapshots that each deletes on a storage that is slow and sometimes refuses; 0 leaves this part out.
+        #[arg(long, default_value = "40", value_name = "NUMBER")]
+        deletions: usize,
+        /// Only with the sidecars and the snapshot controller at 100 requests a second, or only at their default of 5.
+        #[arg(long, value_enum, value_name = "PACE")]
+        pace: Option<Pace>,
     },
     /// List the scenarios.
     List,

@@ -14,8 +14,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::build::{Plugin, Programs};
 
 use crate::components::driver;
+use crate::components::snapshots::Pace;
 use crate::components::velero::Server;
 use crate::demo;
+use crate::measures::{self, Extent};
 use crate::minor::Minor;
 use crate::outside::interrupted_code;
 use crate::ports::Ports;
@@ -43,6 +45,7 @@ pub(crate) enum Task {
     Scenarios { names: Vec<String> },
     Up { enable_csi: bool, plugins: Vec<PathBuf> },
     Demo { round: u64, verbose: bool },
+    Measure { pace: Pace, extent: Extent },
 }
 
 impl Job {
@@ -64,6 +67,10 @@ pub(crate) fn run(job: &Path) -> Result<ExitCode> {
             Task::Demo { round, verbose } => {
                 let mut stack = start(&job, 1, &Screen::new()).await?;
                 demo::tell(&mut stack, Duration::from_secs(*round), *verbose).await
+            }
+            Task::Measure { pace, extent } => {
+                let mut stack = start(&job, 1, &Screen::new()).await?;
+                measures::run(&mut stack, *pace, extent).await
             }
         }
     })
@@ -132,7 +139,11 @@ async fn run_all(job: &Job, names: &[String]) -> Result<ExitCode> {
 async fn start(job: &Job, number: usize, screen: &Screen) -> Result<Stack> {
     screen.line(&format!("stack {number}"), &format!("starting for Velero {}", job.minor));
     let folder = job.folder.join(format!("stack-{number}"));
-    Stack::start(job.minor, job.programs.clone(), job.sandbox, &folder, screen).await
+    let pace = match job.task {
+        Task::Measure { pace, .. } => pace,
+        _ => Pace::default(),
+    };
+    Stack::start(job.minor, job.programs.clone(), job.sandbox, &folder, pace, screen).await
 }
 
 async fn scenario_on(stack: &mut Stack, scenario: &Scenario, screen: &Screen) -> Result<String> {

@@ -10,6 +10,7 @@ mod components;
 mod demo;
 mod http;
 mod inside;
+mod measures;
 mod outside;
 mod ports;
 mod process;
@@ -30,6 +31,8 @@ use api::{self as cluster, wait};
 use stock::{build, minor, screen};
 
 use cli::{Cli, Command};
+use components::snapshots::Pace;
+use measures::Extent;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -39,6 +42,10 @@ fn main() -> ExitCode {
         Some(Command::Build { servers }) => outside::build(&servers),
         Some(Command::Up { velero, enable_csi, plugin }) => outside::up(velero, enable_csi, &plugin),
         Some(Command::Demo { velero, round, verbose }) => outside::demo(velero, round, verbose),
+        Some(Command::Measure { velero, claims, deletions, pace }) => {
+            let paces = pace.map_or_else(|| vec![Pace::Lifted, Pace::Default], |pace| vec![pace]);
+            outside::measure(velero, &paces, &Extent { claims, deletions })
+        }
         Some(Command::Sanity) => outside::sanity(),
         Some(Command::Inside { job }) => inside::run(&job),
         Some(Command::List) => {

@@ -9,7 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::build::{self, Cache, Ours};
 use crate::cli::{RunOptions, Servers};
+use crate::components::snapshots::Pace;
 use crate::inside::{Job, Task};
+use crate::measures::Extent;
 use crate::minor::Minor;
 use crate::report::{self, Outcome, Verdict};
 use crate::sandbox::{self, Sandbox};
@@ -90,6 +92,17 @@ pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<
 
 pub(crate) fn demo(minor: Minor, round: u64, verbose: bool) -> Result<ExitCode> {
     one(minor, Task::Demo { round, verbose })
+}
+
+/// At each pace on a stack of its own, one after the other: side by side they would measure each other.
+pub(crate) fn measure(minor: Minor, paces: &[Pace], extent: &Extent) -> Result<ExitCode> {
+    for pace in paces {
+        let code = one(minor, Task::Measure { pace: *pace, extent: extent.clone() })?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A stack for one task that a person looks at.

@@ -17,7 +17,7 @@ use crate::components::api_server::{self, Access};
 use crate::components::bucket::{self, Bucket};
 use crate::components::driver::{self, Driver};
 use crate::components::proxy::{self, FaultProxy};
-use crate::components::snapshots::{self, Snapshots};
+use crate::components::snapshots::{self, Pace, Snapshots};
 use crate::components::velero::{self, Server, Velero};
 use crate::components::{controllers, crds, etcd, storage};
 use crate::minor::Minor;
@@ -60,6 +60,7 @@ impl Stack {
         programs: Programs,
         sandbox: Sandbox,
         folder: &Path,
+        pace: Pace,
         screen: &Screen,
     ) -> Result<Self> {
         let logs = folder.join("logs");
@@ -87,7 +88,7 @@ impl Stack {
             bucket::start(&launcher, &programs.moto_server, ports),
             driver::start(&launcher, &programs.ours.csi_driver, folder, ports),
         )?;
-        let snapshots = snapshots::start(&launcher, &programs, &access, &driver.socket).await?;
+        let snapshots = snapshots::start(&launcher, &programs, &access, &driver.socket, pace).await?;
         velero::install(&cluster, &bucket, folder).await?;
         let proxy = proxy::start(&access, folder).await?;
         Ok(Self {

@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use fault_proxy::proxy::{Listen, Proxy};
 use fault_proxy::rules::Rule;
 use fault_proxy::upstream::Upstream;
+use jiff::Timestamp;
 use kube::config::Kubeconfig;
 
 use super::api_server::Access;
@@ -66,6 +67,15 @@ impl FaultProxy {
                 format!("{} {}{slash}{}", info.verb, info.resource, info.subresource)
             })
             .collect()
+    }
+
+    /// When each request of that client for this verb and resource arrived, by the object's name.
+    pub(crate) fn arrivals(&self, user_agent: &str, verb: &str, resource: &str) -> Vec<(String, Timestamp)> {
+        let records = self.proxy.requests(|record| {
+            let info = &record.info;
+            record.user_agent.starts_with(user_agent) && info.verb == verb && info.resource == resource
+        });
+        records.into_iter().map(|entry| (entry.record.info.name, entry.record.started)).collect()
     }
 
     /// How many requests of that client there were, and how many failed.

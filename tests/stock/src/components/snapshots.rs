@@ -4,13 +4,46 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
 
 use super::api_server::Access;
 use crate::build::Programs;
 use crate::process::{Launcher, Process};
 
-/// Lifts the 5 requests a second that the controllers allow themselves, which would be measured instead of Velero.
-const FAST: [&str; 2] = ["--kube-api-qps=100", "--kube-api-burst=200"];
+/// How many requests a second the controllers allow themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum Pace {
+    /// 100: their own limit would be seen instead of Velero.
+    #[default]
+    Lifted,
+    /// Their default.
+    Default,
+}
+
+impl Pace {
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Lifted => &["--kube-api-qps=100", "--kube-api-burst=200"],
+            Self::Default => &[],
+        }
+    }
+
+    /// For people.
+    pub(crate) fn told(self) -> &'static str {
+        match self {
+            Self::Lifted => "controllers at 100 requests/s",
+            Self::Default => "controllers at their default of 5 requests/s",
+        }
+    }
+
+    /// How soon csi-actions shall have cut ten snapshots.
+    pub(crate) fn goal_for_ten(self) -> &'static str {
+        match self {
+            Self::Lifted => "≤ 3 s",
+            Self::Default => "≤ 12 s",
+        }
+    }
+}
 
 /// A refused call is tried again soon; with the default of a second and doubling, a scenario would wait for it.
 const RETRY: [&str; 1] = ["--retry-interval-start=200ms"];
@@ -35,23 +68,24 @@ pub(crate) async fn start(
     programs: &Programs,
     access: &Access,
     socket: &Path,
+    pace: Pace,
 ) -> Result<Snapshots> {
     let kubeconfig = format!("--kubeconfig={}", access.kubeconfig.display());
     let address = format!("--csi-address={}", socket.display());
 
     let mut controller = launcher.command(&programs.snapshot_controller);
-    controller.args([&kubeconfig, "--leader-election=false", GROUPS]).args(RETRY).args(FAST);
+    controller.args([&kubeconfig, "--leader-election=false", GROUPS]).args(RETRY).args(pace.flags());
     let mut controller = launcher.start("snapshot-controller", controller)?;
 
     let mut snapshotter = launcher.command(&programs.csi_snapshotter);
-    snapshotter.args([&kubeconfig, &address, METADATA, GROUPS]).args(RETRY).args(FAST);
+    snapshotter.args([&kubeconfig, &address, METADATA, GROUPS]).args(RETRY).args(pace.flags());
     let mut snapshotter = launcher.start("csi-snapshotter", snapshotter)?;
 
     let mut provisioner = launcher.command(&programs.csi_provisioner);
     provisioner
         .args([&kubeconfig, &address, METADATA, "--feature-gates=Topology=false"])
         .args(RETRY)
-        .args(FAST);
+        .args(pace.flags());
     let mut provisioner = launcher.start("csi-provisioner", provisioner)?;
 
     for process in [&mut controller, &mut snapshotter, &mut provisioner] {

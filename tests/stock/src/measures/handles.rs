@@ -1,0 +1,54 @@
+//! When snapshots got their handles, as a watch of their contents shows it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use anyhow::Result;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+
+use crate::cluster::{Cluster, SNAPSHOT_CONTENT, text};
+
+/// The first sight of each handle, by the name of the snapshot.
+#[derive(Default)]
+pub(super) struct Handles(RefCell<BTreeMap<String, Timestamp>>);
+
+impl Handles {
+    /// Gives what the work gives, and notes the handles that are set meanwhile.
+    pub(super) async fn noted<T>(
+        &self,
+        cluster: &Cluster,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::select! {
+            done = work => done,
+            error = self.watch(cluster) => Err(error),
+        }
+    }
+
+    pub(super) fn seen(self) -> BTreeMap<String, Timestamp> {
+        self.0.into_inner()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Goes on until the API server can't be asked any more.
+    async fn watch(&self, cluster: &Cluster) -> anyhow::Error {
+        loop {
+            let mut contents = match cluster.watch(SNAPSHOT_CONTENT).await {
+                Ok(contents) => pin!(contents),
+                Err(error) => return error,
+            };
+            // A watch in which nothing happens for a while ends, and is begun again.
+            while let Some(Ok(content)) = contents.next().await {
+                if !text(&content, "/status/snapshotHandle").is_empty() {
+                    let snapshot = text(&content, "/spec/volumeSnapshotRef/name").to_owned();
+                    self.0.borrow_mut().entry(snapshot).or_insert_with(Timestamp::now);
+                }
+            }
+        }
+    }
+}
