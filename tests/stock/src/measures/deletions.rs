@@ -129,7 +129,7 @@ impl Held {
 
 /// Slow, each in its own way, and refusing now and then.
 async fn disturb(stack: &Stack, snapshots: usize) -> Result<()> {
-    for digit in 0..10 {
+    for digit in 1..10 {
         let latency = SLOWEST * digit / 9;
         let slow = Fault::on("DeleteSnapshot").volume(format!("{NAMESPACE}/data-*{digit}"));
         stack.driver.control.order(&slow.latency(latency)).await?;
