@@ -113,11 +113,17 @@ impl Pair {
         Some((part("namespace")?, part("name")?))
     }
 
-    /// Whether the storage has cut it, and the controllers have made all objects that belong to it.
+    /// Whether the storage has cut it, and the controllers have made all objects that belong to it. The content is made with
+    /// a word of whose it is; the snapshot controller writes the other's word of its content later, at its own pace.
     pub fn is_cut(self, snapshot: &Value, content: &Value) -> bool {
         self.is_in_storage(content)
-            && self.bound_content(snapshot) == Some(crate::object::name(content))
+            && self.bound_uid(content).is_some_and(|bound| Some(bound) == uid(snapshot))
             && self.words.complete.is_none_or(|field| text(snapshot, &["status", field]).is_some())
+    }
+
+    /// Whether what was asked for says that the content is its own.
+    pub fn names(self, snapshot: &Value, content: &Value) -> bool {
+        self.bound_content(snapshot) == Some(crate::object::name(content))
     }
 
     /// Whether the driver has reported a handle.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use velero_plugin::{Backup, Context as _, Error, Result};
 
 use super::group::Group;
-use super::wait::{Cut, until_cut};
+use super::wait::{Cut, Word, until_cut};
 use super::{create, discard_after};
 use crate::class_choice::{Choice, GROUP_KEYS};
 use crate::cluster::resource::{CLAIMS, CONTENTS, SNAPSHOTS, VOLUMES};
@@ -93,7 +93,7 @@ impl Groups {
         let pair = Pair::group(api);
         let waited = async {
             let patience = member.backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
-            let cut = until_cut(&self.watching, pair, &snapshot, patience).await?;
+            let cut = until_cut(&self.watching, pair, &snapshot, Word::Content, patience).await?;
             // By these labels finalizing and deletion know it: the snapshot controller gives it none.
             let patch = json!({"metadata": {"labels": labels::of_backup(member.backup)}});
             self.cluster.patch(api.contents(), "", name(&cut.content), &patch).await?;

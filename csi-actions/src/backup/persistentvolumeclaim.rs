@@ -12,7 +12,7 @@ use velero_plugin::{Backup, Context as _, Error, Item, ResourceIdentifier, Resou
 use super::group::Group;
 use super::groups::{Groups, Member};
 use super::retained::{self, RETAIN};
-use super::wait::{Cut, until_cut, until_ready};
+use super::wait::{Cut, Word, until_cut, until_ready};
 use super::{claim, create, discard_after};
 use crate::claim_size::raised_request;
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
@@ -67,7 +67,8 @@ impl ClaimBackup {
         let class = self.class(claim, driver, backup).await?;
         let snapshot = create::snapshot(&self.cluster, backup, claim, &class, capacity).await?;
         let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
-        match until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, patience).await {
+        let word = if self.environment.is_alongside() { Word::Both } else { Word::Content };
+        match until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, word, patience).await {
             Ok(cut) if self.environment.is_alongside() => {
                 Ok(until_ready(&self.environment.cluster, cut, SETTLES).await)
             }

@@ -108,6 +108,8 @@ impl BackupItemActionV2 for SnapshotBackup {
             for (key, value) in annotations {
                 document.set(&["metadata", "annotations", &key], value)?;
             }
+            // The snapshot controller may not have written it yet, and no other server restores a snapshot without it.
+            document.set(&["status", "boundVolumeSnapshotContentName"], content.as_str())?;
             document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")
         })?;
         let mut additional = Vec::new();

@@ -49,23 +49,33 @@ pub(super) enum WaitError {
     Api(#[from] ApiError),
 }
 
+/// Whose word is needed that a snapshot and its content belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The content's, which is the first to be had.
+    Content,
+    /// The snapshot's too: Velero's own actions take one that does not name its content for failed, and delete it.
+    Both,
+}
+
 /// A snapshot, or a group of them, that exists in the storage.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
-    /// The snapshot or group, bound.
+    /// The snapshot or group.
     pub snapshot: Value,
     /// The content, with its handle.
     pub content: Value,
 }
 
-/// Waits until `snapshot` is bound and its content has a handle, by watching both; for `patience` at the longest.
+/// Waits until the content of `snapshot` has a handle, by watching both; for `patience` at the longest.
 pub(super) async fn until_cut(
     cluster: &Cluster,
     pair: Pair,
     snapshot: &Value,
+    word: Word,
     patience: Duration,
 ) -> Result<Cut, WaitError> {
-    let mut view = View::of(pair, snapshot);
+    let mut view = View::of(pair, snapshot, word);
     let started = Instant::now();
     let verdict = look(cluster, &mut view, patience, View::verdict).await?;
     verdict.unwrap_or_else(|| {
@@ -76,7 +86,7 @@ pub(super) async fn until_cut(
 
 /// Waits until the snapshot of `cut` can be restored from or has an error; for `patience` at the longest. What was seen last.
 pub(super) async fn until_ready(cluster: &Cluster, cut: Cut, patience: Duration) -> Cut {
-    let mut view = View::of(Pair::snapshot(), &cut.snapshot);
+    let mut view = View::of(Pair::snapshot(), &cut.snapshot, Word::Both);
     let looked = look(cluster, &mut view, patience, |view, _| view.is_settled().then_some(())).await;
     if let Err(error) = looked {
         tracing::debug!("not waiting for the snapshot to become ready: {error}");
@@ -126,6 +136,7 @@ enum Kind {
 /// What was seen so far.
 struct View {
     pair: Pair,
+    word: Word,
     snapshot: Value,
     vanished: bool,
     content: Option<Value>,
@@ -135,9 +146,10 @@ struct View {
 }
 
 impl View {
-    fn of(pair: Pair, snapshot: &Value) -> Self {
+    fn of(pair: Pair, snapshot: &Value, word: Word) -> Self {
         Self {
             pair,
+            word,
             snapshot: snapshot.clone(),
             vanished: false,
             content: None,
@@ -178,9 +190,13 @@ impl View {
             .then(|| Err(WaitError::Driver { driver: self.driver(), message }))
     }
 
-    /// The snapshot, if it is bound and exists in the storage.
+    /// The snapshot, if it exists in the storage.
     fn cut(&self) -> Option<Cut> {
         let content = self.content.as_ref().filter(|content| self.pair.is_cut(&self.snapshot, content))?;
+        let is_named = self.word == Word::Content || self.pair.names(&self.snapshot, content);
+        if !is_named {
+            return None;
+        }
         Some(Cut { snapshot: self.snapshot.clone(), content: content.clone() })
     }
 
@@ -197,7 +213,8 @@ impl View {
             (Some(error), _) => format!("driver {driver:?} says: {error}"),
             (None, Some(content)) if self.pair.is_in_storage(content) => {
                 format!(
-                    "the snapshot controller has not bound the {kind} to its content: is it running{hint}?"
+                    "the snapshot controller has not bound the {kind} to content {}: is it running{hint}?",
+                    name(content)
                 )
             }
             (None, Some(content)) => format!(
@@ -228,16 +245,34 @@ mod tests {
     }
 
     fn content(status: Value) -> Value {
-        json!({"metadata": {"name": "snapcontent-u"}, "spec": {"driver": "d.csi"}, "status": status})
+        let spec = json!({"driver": "d.csi", "volumeSnapshotRef": {"uid": "u"}, "volumeGroupSnapshotRef": {"uid": "u"}});
+        json!({"metadata": {"name": "snapcontent-u"}, "spec": spec, "status": status})
     }
 
     fn view() -> View {
-        View::of(Pair::snapshot(), &snapshot(json!(null)))
+        View::of(Pair::snapshot(), &snapshot(json!(null)), Word::Content)
     }
 
     #[test]
-    fn the_wait_ends_with_a_bound_snapshot_and_a_handle_and_needs_both() {
+    fn the_wait_ends_with_a_handle_on_the_content_that_was_made_for_the_snapshot() {
         let (mut view, now) = (view(), Instant::now());
+        let mut foreign = content(json!({"snapshotHandle": "h"}));
+        foreign["spec"]["volumeSnapshotRef"]["uid"] = "another".into();
+        view.see(Kind::Content, Some(foreign.clone()), now);
+        assert!(view.verdict(now).is_none());
+        foreign["spec"]["volumeSnapshotRef"]["uid"] = json!(null);
+        view.see(Kind::Content, Some(foreign), now);
+        assert!(view.verdict(now).is_none());
+        view.see(Kind::Content, Some(content(json!({}))), now);
+        assert!(view.verdict(now).is_none());
+        view.see(Kind::Content, Some(content(json!({"snapshotHandle": "h", "readyToUse": false}))), now);
+        assert!(matches!(view.verdict(now), Some(Ok(_))));
+    }
+
+    #[test]
+    fn alongside_the_wait_needs_the_snapshots_word_too() {
+        let now = Instant::now();
+        let mut view = View::of(Pair::snapshot(), &snapshot(json!(null)), Word::Both);
         view.see(Kind::Content, Some(content(json!({"snapshotHandle": "h", "readyToUse": false}))), now);
         assert!(view.verdict(now).is_none());
         view.see(
@@ -251,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn alongside_the_wait_ends_when_both_are_ready_or_the_driver_has_an_error() {
+    fn alongside_the_snapshot_settles_when_both_are_ready_or_the_driver_has_an_error() {
         let (mut view, now) = (view(), Instant::now());
         view.see(Kind::Content, Some(content(json!({"snapshotHandle": "h", "readyToUse": true}))), now);
         assert!(!view.is_settled(), "Velero reads the size of the snapshot, which follows its content");
@@ -269,7 +304,7 @@ mod tests {
     #[test]
     fn a_group_is_cut_once_its_members_have_been_made_too() {
         let api = crate::group_api::GroupApi::among(&["v1".to_owned()]).unwrap();
-        let mut view = View::of(Pair::group(api), &snapshot(json!(null)));
+        let mut view = View::of(Pair::group(api), &snapshot(json!(null)), Word::Content);
         let now = Instant::now();
         view.see(Kind::Content, Some(content(json!({"volumeGroupSnapshotHandle": "g"}))), now);
         let mut status = json!({"boundVolumeGroupSnapshotContentName": "snapcontent-u"});
