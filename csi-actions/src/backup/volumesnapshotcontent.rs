@@ -11,11 +11,11 @@ use velero_plugin::{Backup, Item, OperationId, Progress, ResourceSelector, Resul
 use super::tracking::{Tracking, begin};
 use super::with_secrets;
 use crate::environment::Environment;
-use crate::object::Content;
+use crate::object::{Content, annotation};
 use crate::operation::Operation;
 use crate::secrets::SecretRef;
 use crate::settings::{ArchiveLabel, OperationOn};
-use crate::{labels, ownership, secrets};
+use crate::{keys, labels, ownership, secrets};
 
 /// The action on contents.
 #[derive(Debug)]
@@ -32,9 +32,14 @@ impl ContentBackup {
 
     /// The content as it is archived; the `secret` of its deletion goes with it.
     fn archived(&self, item: &Item, secret: Option<SecretRef<'_>>, backup: &Backup) -> Result<Outcome> {
+        // Velero's own delete action would try to delete a member of a group alone, which no driver does, and on servers 1.16 and
+        // 1.17 wait ten minutes for each member after the group is gone.
+        let content = item.object();
+        let is_member =
+            annotation(content, keys::GROUP_MEMBERS).is_some() || Content(content).group_handle().is_some();
+        let is_ours = is_member || self.environment.settings.archive_label == ArchiveLabel::Own;
         // Alongside it is Velero's own action that keeps the books.
-        if self.environment.settings.archive_label == ArchiveLabel::Velero || self.environment.is_alongside()
-        {
+        if !is_ours || self.environment.is_alongside() {
             return with_secrets(item, secret);
         }
         let relabelled = item.edited(|document| labels::archive_as_ours(document, backup))?;

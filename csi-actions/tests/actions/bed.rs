@@ -221,13 +221,16 @@ impl Bed {
     pub(crate) async fn finalize(&self, archived: &Archived, backup: &Value) -> Value {
         let mut backup = backup.clone();
         backup["status"]["phase"] = "Finalizing".into();
-        let content = self.get(CONTENTS, "", name(&archived.content));
+        let mut content = self.get(CONTENTS, "", name(&archived.content));
         let snapshot = self.get(SNAPSHOTS, "app", name(&archived.snapshot));
         let environment = self.environment();
-        if let Some(content) = &content {
+        if let Some(content) = &mut content {
             let outcome =
                 ContentBackup::new(environment.clone()).execute(item(content), of(&backup)).await.unwrap();
             assert!(outcome.operation().is_none(), "no operation may start while finalizing");
+            if let Some(changed) = outcome.changes().item() {
+                *content = changed.object().clone();
+            }
         }
         if let Some(snapshot) = &snapshot {
             let outcome =

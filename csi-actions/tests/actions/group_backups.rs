@@ -3,6 +3,7 @@
 use crate::bed::{Bed, CLAIMS, CONTENTS, SNAPSHOTS, backup, item, name, of};
 use crate::deletions::delete_well;
 use crate::grouped::{GROUP_CONTENTS, GROUPS, LABEL};
+use crate::own_label::is_ours_alone;
 use crate::restoring::{Archive, Restoring, restore};
 use cluster::Rule;
 use cluster::simulator::{Fault, Readiness};
@@ -54,6 +55,13 @@ async fn i24_three_claims_of_a_group_are_cut_at_once_and_deleted_at_once() {
     }
     for each in &archived {
         contents.push(bed.finalize(each, &backup).await);
+    }
+    for content in archived.iter().map(|each| &each.content).chain(&contents) {
+        assert!(
+            is_ours_alone(content),
+            "Velero's own delete action is to stay away: {}",
+            content["metadata"]
+        );
     }
     bed.no_group_objects().await;
     assert_eq!(bed.stored(), (1, 3), "the backup's data is in the storage only");

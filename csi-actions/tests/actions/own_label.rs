@@ -35,8 +35,8 @@ async fn archived_content(bed: &Bed, archived: &Archived, phase: &str) -> Value 
     result(&outcome)
 }
 
-/// What of it remains is as it was archived.
-fn is_ours_alone(content: &Value) -> bool {
+/// Whether Velero's own delete action would leave it to ours.
+pub(crate) fn is_ours_alone(content: &Value) -> bool {
     let labels = &content["metadata"]["labels"];
     labels["velero.io/backup-name"].is_null() && labels["csi-actions.velero-rs.io/backup-name"] == "b1"
 }
