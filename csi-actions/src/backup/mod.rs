@@ -12,6 +12,7 @@ mod finalize;
 mod group;
 mod groups;
 mod included;
+mod restorable;
 mod retained;
 mod round;
 mod tracking;

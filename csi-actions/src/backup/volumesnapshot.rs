@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use velero_plugin::backup::{BackupItemActionV2, Outcome};
 use velero_plugin::{
-    Backup, Error, Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Result,
+    Backup, Context as _, Error, Item, OperationId, Progress, ResourceIdentifier, ResourceSelector, Result,
 };
 
 use super::tracking::{Tracking, begin};
-use super::{discard_after, finalize};
-use crate::cluster::resource::{CLASSES, CONTENTS, SNAPSHOT_GROUP, SNAPSHOTS};
+use super::{discard_after, finalize, restorable};
+use crate::cluster::resource::{CLASSES, CONTENTS, SNAPSHOT_GROUP};
 use crate::cluster::{ApiError, Cluster};
 use crate::environment::Environment;
-use crate::object::{Content, Snapshot, annotation, name};
+use crate::object::{Snapshot, annotation, name};
 use crate::operation::Operation;
 use crate::pair::Pair;
 use crate::settings::OperationOn;
-use crate::{keys, labels, ownership, quantity};
+use crate::{keys, labels, ownership};
 
 /// For how long a request is tried again when the API server is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,9 +40,11 @@ impl SnapshotBackup {
         Self { environment, cluster, tracking }
     }
 
-    /// Gives the content the labels of the backup, by which Progress finds it and deletion knows it, and the snapshot
-    /// the annotations from which Velero can restore it. The content's name and the annotations.
-    async fn mark(&self, item: &Item, backup: &Backup) -> Result<(String, Map<String, Value>), ApiError> {
+    /// Gives the content the labels of the backup, by which Progress finds it and deletion knows it.
+    ///
+    /// The snapshot in the cluster is left alone: each change of it costs a snapshot controller that is throttled a request, and
+    /// so the next snapshot a fifth of a second.
+    async fn mark(&self, item: &Item, backup: &Backup) -> Result<Value, ApiError> {
         let snapshot = item.object();
         let content = Pair::snapshot().content_name(snapshot);
         let mut metadata = json!({"labels": labels::of_backup(backup)});
@@ -55,22 +57,28 @@ impl SnapshotBackup {
             metadata["annotations"][key] = value.into();
         }
         let marked = self.cluster.patch(CONTENTS, "", &content, &json!({"metadata": metadata})).await?;
-        let annotations = annotations_of(&marked);
-        let patch = json!({"metadata": {"annotations": annotations}});
-        self.cluster.patch(SNAPSHOTS, item.namespace(), item.name(), &patch).await?;
-        Ok((content, annotations))
+        tracing::debug!(content, "marked as the backup's");
+        Ok(marked)
     }
 
-    async fn finalize(&self, item: &Item) {
-        if let Err(error) = finalize::keep_in_storage(&self.cluster, item.object()).await {
+    /// The snapshot as it is archived in the end; then it leaves the cluster.
+    async fn finalize(&self, item: &Item) -> Result<Outcome> {
+        let what = format!("VolumeSnapshot {}/{}", item.namespace(), item.name());
+        let content = finalize::content(&self.cluster, item.object()).await.context(format_args!(
+            "{what} stays in the cluster, and in the archive as it was when it was cut"
+        ))?;
+        let outcome = match &content {
+            Some(content) => Outcome::changed(item.edited(|document| restorable::write(document, content))?),
+            None => Outcome::unchanged(),
+        };
+        if let Err(error) = finalize::keep_in_storage(&self.cluster, item.object(), content.as_ref()).await {
             // An error would only keep the final version of the snapshot out of the archive.
             tracing::warn!(
-                "VolumeSnapshot {}/{} is still in the cluster; set the deletionPolicy of its content to Retain before you \
-                 delete it, or the backup's data goes with it: {error}",
-                item.namespace(),
-                item.name()
+                "{what} is still in the cluster; set the deletionPolicy of its content to Retain before you delete it, or the \
+                 backup's data goes with it: {error}"
             );
         }
+        Ok(outcome)
     }
 }
 
@@ -89,10 +97,9 @@ impl BackupItemActionV2 for SnapshotBackup {
             return Ok(Outcome::unchanged());
         }
         if backup.phase().is_finalizing() {
-            self.finalize(&item).await;
-            return Ok(Outcome::unchanged());
+            return self.finalize(&item).await;
         }
-        let (content, annotations) = match self.mark(&item, &backup).await {
+        let content = match self.mark(&item, &backup).await {
             Ok(marked) => marked,
             Err(error) => {
                 let what = format!("VolumeSnapshot {}/{}", item.namespace(), item.name());
@@ -105,24 +112,21 @@ impl BackupItemActionV2 for SnapshotBackup {
             }
         };
         let changed = item.edited(|document| {
-            for (key, value) in annotations {
-                document.set(&["metadata", "annotations", &key], value)?;
-            }
-            // The snapshot controller may not have written it yet, and no other server restores a snapshot without it.
-            document.set(&["status", "boundVolumeSnapshotContentName"], content.as_str())?;
+            restorable::write(document, &content)?;
             document.set(&["metadata", "annotations", keys::MUST_INCLUDE], "true")
         })?;
+        let content = name(&content);
         let mut additional = Vec::new();
         if let Some(class) = Snapshot(item.object()).class() {
             additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CLASSES.plural, "", class)?);
         }
-        additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CONTENTS.plural, "", content.as_str())?);
+        additional.push(ResourceIdentifier::new(SNAPSHOT_GROUP, CONTENTS.plural, "", content)?);
         let outcome = Outcome::changed(changed).with_additional_items(additional);
         if !self.tracking.starts_on(OperationOn::Snapshots) {
             return Ok(outcome);
         }
         let operation = Operation::on_object(item.namespace(), item.name(), SystemTime::now());
-        begin(outcome, &operation, &content, Some((item.namespace(), item.name())))
+        begin(outcome, &operation, content, Some((item.namespace(), item.name())))
     }
 
     async fn progress(&self, operation: OperationId, backup: Backup) -> Result<Progress> {
@@ -131,45 +135,5 @@ impl BackupItemActionV2 for SnapshotBackup {
 
     async fn cancel(&self, operation: OperationId, backup: Backup) -> Result<()> {
         self.tracking.cancel(&operation, &backup).await
-    }
-}
-
-/// What Velero's restore action reads from a snapshot, and its users.
-fn annotations_of(content: &Value) -> Map<String, Value> {
-    let view = Content(content);
-    let size = view.restore_size().map(quantity::format);
-    let handle = view.reported_handle();
-    let all = [
-        (keys::DELETION_POLICY, Some(view.deletion_policy()).filter(|policy| !policy.is_empty())),
-        (keys::SNAPSHOT_HANDLE, handle),
-        (keys::DRIVER_NAME, handle.map(|_| view.driver())),
-        (keys::RESTORE_SIZE, size.as_deref()),
-        (keys::GROUP_HANDLE, view.group_handle()),
-    ];
-    let present = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into())));
-    tracing::debug!(content = name(content), "marked as the backup's");
-    present.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_annotations_are_those_that_a_stock_server_restores_from() {
-        let content = json!({"spec": {"driver": "d.csi", "deletionPolicy": "Delete"},
-            "status": {"snapshotHandle": "h", "restoreSize": 1_073_741_824, "volumeSnapshotGroupHandle": null}});
-        let expected = json!({
-            "velero.io/csi-vsc-deletion-policy": "Delete",
-            "velero.io/csi-volumesnapshot-handle": "h",
-            "velero.io/csi-driver-name": "d.csi",
-            "velero.io/csi-volumesnapshot-restore-size": "1Gi",
-        });
-        assert_eq!(Value::Object(annotations_of(&content)), expected);
-    }
-
-    #[test]
-    fn what_is_not_known_is_left_out() {
-        assert!(annotations_of(&json!({"spec": {"driver": "d.csi"}})).is_empty());
     }
 }

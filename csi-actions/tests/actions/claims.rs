@@ -145,7 +145,7 @@ async fn c40_a_step_that_fails_after_the_cut_removes_the_snapshot_from_the_stora
     let outcome = bed.back_up_claim(&claim, &backup("b1")).await.unwrap();
     let snapshot = bed.additional(&outcome, "volumesnapshots");
     assert_eq!(bed.in_storage(), 1);
-    bed.order([Rule::on("patch").resource("volumesnapshots").times(1).fail(403)]);
+    bed.order([Rule::on("patch").resource("volumesnapshotcontents").times(1).fail(403)]);
     let error =
         SnapshotBackup::new(bed.environment()).execute(item(&snapshot), of(&backup("b1"))).await.unwrap_err();
     assert!(error.to_string().contains(name(&snapshot)), "{error}");
