@@ -6,10 +6,11 @@ pub mod wait;
 pub use kind::*;
 
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use futures::{Stream, StreamExt as _};
+use anyhow::{Context, Result, bail};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
 };
@@ -138,6 +139,38 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(error).with_context(|| told("delete", kind, namespace, name)),
         }
+    }
+
+    /// The states that the object was in after `version`, up to the first that is the `last`, which must have been by now.
+    ///
+    /// # Errors
+    /// When the API server refuses, is not reached or does not remember so far back, or there was no such state.
+    pub async fn states(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        version: &str,
+        last: impl Fn(&Value) -> bool,
+    ) -> Result<Vec<Value>> {
+        let told = || told("watch", kind, namespace, name);
+        let past = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(5);
+        let events = self.api(kind, namespace).watch(&past, version).await.with_context(told)?;
+        let mut events = pin!(events);
+        let mut states = Vec::new();
+        while let Some(event) = events.try_next().await.with_context(told)? {
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                    states.push(json(object)?);
+                }
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(refusal) => bail!("{}: {}", told(), refusal.message),
+            }
+            if states.last().is_some_and(&last) {
+                return Ok(states);
+            }
+        }
+        bail!("{}: its last state is missing after {states:?}", told())
     }
 
     fn api(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {

@@ -16,6 +16,8 @@ use crate::wait::{Look, until};
 pub(crate) struct Backup {
     pub(crate) name: String,
     pub(crate) uid: String,
+    /// Of the object as it was created.
+    version: String,
     cluster: Cluster,
     bucket: Bucket,
     requested: Instant,
@@ -24,7 +26,7 @@ pub(crate) struct Backup {
 /// A backup that will not change any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
-    /// The phases that were seen, in order. Short ones may be missing.
+    /// Every phase that it was in, in order.
     pub(crate) phases: Vec<String>,
     pub(crate) phase: String,
     pub(crate) warnings: i64,
@@ -74,6 +76,7 @@ impl Backup {
         Ok(Self {
             name: name.to_owned(),
             uid: text(&created, "/metadata/uid").to_owned(),
+            version: text(&created, "/metadata/resourceVersion").to_owned(),
             cluster: cluster.clone(),
             bucket: bucket.clone(),
             requested,
@@ -94,21 +97,16 @@ impl Backup {
 
     /// Waits until the phase is a final one.
     pub(crate) async fn settles(&self, limit: Duration) -> Result<Settled> {
-        let seen = std::cell::RefCell::new(Vec::<String>::new());
         let status = until(&format!("backup {} at its end", self.name), limit, || async {
             let backup = self.object().await?;
-            let phase = text(&backup, "/status/phase");
-            if seen.borrow().last().is_none_or(|last| last != phase) && !phase.is_empty() {
-                seen.borrow_mut().push(phase.to_owned());
-            }
-            if matches!(phase, "Completed" | "PartiallyFailed" | "Failed" | "FailedValidation") {
+            if has_settled(&backup) {
                 return Ok(Look::Found(backup["status"].clone()));
             }
             Ok(Look::NotYet(backup["status"].to_string()))
         })
         .await?;
         Ok(Settled {
-            phases: seen.into_inner(),
+            phases: self.phases().await?,
             phase: text(&status, "/phase").to_owned(),
             warnings: count(&status, "/warnings"),
             errors: count(&status, "/errors"),
@@ -118,6 +116,17 @@ impl Backup {
             after: self.requested.elapsed(),
             status,
         })
+    }
+
+    /// The phases of a backup that has settled.
+    async fn phases(&self) -> Result<Vec<String>> {
+        let (name, version) = (&self.name, &self.version);
+        let states = self.cluster.states(BACKUP, VELERO_NAMESPACE, name, version, has_settled).await?;
+        let mut phases: Vec<String> =
+            states.iter().map(|backup| text(backup, "/status/phase").to_owned()).collect();
+        phases.retain(|phase| !phase.is_empty());
+        phases.dedup();
+        Ok(phases)
     }
 
     /// The operations that the bucket holds; empty when the backup had none.
@@ -229,6 +238,11 @@ impl Backup {
     fn key(&self, suffix: &str) -> String {
         format!("backups/{0}/{0}{suffix}", self.name)
     }
+}
+
+fn has_settled(backup: &Value) -> bool {
+    let phase = text(backup, "/status/phase");
+    matches!(phase, "Completed" | "PartiallyFailed" | "Failed" | "FailedValidation")
 }
 
 /// Adds all texts in `value`, however deep.
