@@ -20,7 +20,7 @@ use velero_host::model::Backup;
 use velero_host::operation::OperationPhase;
 use velero_host::phase;
 use velero_host::registry::{Registry, list};
-use velero_host::server::{Parts, Profile, Server};
+use velero_host::server::{Parts, Profile, RESOURCE_TIMEOUT, Server};
 use velero_host::session::{Journal, Launch, Processes, Start};
 use velero_host::store::BackupStore;
 
@@ -77,6 +77,7 @@ impl Making {
         Server::new(Parts {
             minor: self.cli.minor,
             enable_csi: false,
+            resource_timeout: RESOURCE_TIMEOUT,
             profile: Profile::Released,
             cluster: Arc::new(self.cluster.clone()),
             store: BackupStore::new(self.bucket.clone(), ""),

@@ -1,4 +1,5 @@
-//! embedded cluster: so both are what they play.
+//! `velero-host` makes of a backup what a real server made of it, with the process of csi-actions and on the embedded
+//! cluster: so both are what they play.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +17,7 @@ use velero_host::likeness::{FILES, Likeness};
 use velero_host::minor::Minor;
 use velero_host::model::Backup;
 use velero_host::registry::list;
-use velero_host::server::{Parts, Profile, Server};
+use velero_host::server::{Parts, Profile, RESOURCE_TIMEOUT, Server};
 use velero_host::session::{Journal, Launch, Processes, Start};
 use velero_host::store::{BackupFile, BackupStore, gunzip};
 
@@ -112,6 +113,7 @@ async fn a_backup_of_claims_is_what_a_real_server_made_of_them() {
     let server = Server::new(Parts {
         minor: Minor::V1_18,
         enable_csi: false,
+        resource_timeout: RESOURCE_TIMEOUT,
         profile: Profile::Released,
         cluster: Arc::new(ApiCluster::connect(&kubeconfig).await.unwrap()),
         store: BackupStore::new(Arc::new(object_store::memory::InMemory::new()), ""),

@@ -14,8 +14,8 @@ use crate::store::BackupFile;
 pub struct Likeness {
     /// By file, its content.
     pub files: BTreeMap<&'static str, Value>,
-    /// By path in the archive, the object.
-    pub archived: BTreeMap<String, Value>,
+    /// By path in the archive, the objects: several where the path has a name that was made up. In no order.
+    pub archived: BTreeMap<String, Vec<Value>>,
 }
 
 /// Fields of an object's metadata that are the API server's own bookkeeping.
@@ -60,7 +60,13 @@ impl Likeness {
             // The version of the format is no JSON.
             serde_json::from_slice(text).unwrap_or_else(|_| String::from_utf8_lossy(text).into())
         };
-        let archived = archive.paths().map(|path| (text_alike(path), alike(&object(path)))).collect();
+        let mut archived = BTreeMap::<_, Vec<Value>>::new();
+        for path in archive.paths() {
+            archived.entry(text_alike(path)).or_default().push(alike(&object(path)));
+        }
+        for objects in archived.values_mut() {
+            objects.sort_by_key(ToString::to_string);
+        }
         Ok(Self { files, archived })
     }
 
@@ -68,7 +74,8 @@ impl Likeness {
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let whole = |likeness: &Self| -> Value {
             let files = likeness.files.iter().map(|(word, value)| ((*word).to_owned(), value.clone()));
-            let archived = likeness.archived.iter().map(|(path, value)| (path.clone(), value.clone()));
+            let archived =
+                likeness.archived.iter().map(|(path, objects)| (path.clone(), objects.clone().into()));
             Value::Object(files.chain(archived).collect())
         };
         let mut found = Vec::new();
@@ -124,7 +131,7 @@ pub fn alike(value: &Value) -> Value {
     }
 }
 
-/// A text in which UIDs, times and digests stand as `<uid>`, `<time>` and `<hex>`.
+/// A text in which UIDs, times, digests and lengths of time stand as `<uid>`, `<time>`, `<hex>` and `<seconds> s`.
 pub fn text_alike(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut alike, mut copied, mut at) = (String::new(), 0, 0);
@@ -166,14 +173,20 @@ fn made_up(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if fits(TIME) {
         return Some((TIME.len(), "<time>"));
     }
+    let ends = |at: usize| bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    let seconds = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if seconds > 0 && bytes[seconds..].starts_with(b" s") && ends(seconds + 2) {
+        return Some((seconds, "<seconds>"));
+    }
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let ends = bytes.get(digits).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    (digits >= DIGEST && ends).then_some((digits, "<hex>"))
+    (digits >= DIGEST && ends(digits)).then_some((digits, "<hex>"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::ArchiveWriter;
+    use jiff::Timestamp;
     use serde_json::json;
 
     #[test]
@@ -186,6 +199,8 @@ mod tests {
                 "_/snapcontent-<uid>/<time>",
             ),
             ("snapshot snap-01a2293e9da5707480c865cc6331e8ad is ready", "snapshot snap-<hex> is ready"),
+            ("and has said so for 12 s: no", "and has said so for <seconds> s: no"),
+            ("12 snapshots, v2 s", "12 snapshots, v2 s"),
             ("41943040", "41943040"),
             ("kube-root-ca.crt", "kube-root-ca.crt"),
             ("xdeadbeefdeadbeefdead", "xdeadbeefdeadbeefdead"),
@@ -207,10 +222,26 @@ mod tests {
     }
 
     #[test]
+    fn archived_objects_with_names_that_were_made_up_are_all_kept() {
+        let mut archive = ArchiveWriter::new(Timestamp::UNIX_EPOCH).unwrap();
+        for (uid, claim) in
+            [("5bf91430-5d5f-4863-8804-a586bb4fbc3d", "b"), ("4c9299a0-9564-4102-b766-449cc2d04a96", "a")]
+        {
+            let object = json!({"spec": {"claim": claim}}).to_string();
+            archive
+                .add(&format!("resources/pvc-{uid}.json"), object.as_bytes(), Timestamp::UNIX_EPOCH)
+                .unwrap();
+        }
+        let likeness = Likeness::new([], Some(&archive.finish().unwrap())).unwrap();
+        let of = |claim: &str| json!({"spec": {"claim": claim}});
+        assert_eq!(likeness.archived["resources/pvc-<uid>.json"], [of("a"), of("b")]);
+    }
+
+    #[test]
     fn differences_name_their_place() {
         let of = |files: Value| Likeness {
             files: [("results", files)].into(),
-            archived: [("resources/a.json".to_owned(), json!({"same": 1}))].into(),
+            archived: [("resources/a.json".to_owned(), vec![json!({"same": 1})])].into(),
         };
         let (one, other) = (of(json!({"a": [1, 2], "b": 1})), of(json!({"a": [1, 3], "c": 1})));
         assert_eq!(

@@ -19,7 +19,7 @@ use velero_host::minor::Minor;
 use velero_host::model::Backup;
 use velero_host::phase;
 use velero_host::registry::{Registry, list};
-use velero_host::server::{Deletion, Parts, Profile, Server};
+use velero_host::server::{Deletion, Parts, Profile, RESOURCE_TIMEOUT, Server};
 use velero_host::session::{Journal, Launch, Session, Start};
 use velero_host::store::BackupStore;
 
@@ -100,6 +100,7 @@ impl World {
         let server = Server::new(Parts {
             minor: Minor::V1_18,
             enable_csi: false,
+            resource_timeout: RESOURCE_TIMEOUT,
             profile: Profile::Released,
             cluster: Arc::new(ApiCluster::connect(&kubeconfig).await?),
             store: BackupStore::new(Arc::new(InMemory::new()), ""),

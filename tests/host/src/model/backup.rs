@@ -9,6 +9,7 @@ use velero_plugin::{BackupPhase, duration};
 use super::order::Ordered;
 use crate::archive::FORMAT;
 use crate::cluster::ServerVersion;
+use crate::go::duration as go_duration;
 use crate::go::json as go;
 use crate::go::time::Time;
 use crate::minor::Minor;
@@ -158,7 +159,13 @@ impl Backup {
     }
 
     /// Fills in what a server of this release fills in before it starts.
-    pub(crate) fn begin(&mut self, now: Timestamp, minor: Minor, cluster: &ServerVersion) {
+    pub(crate) fn begin(
+        &mut self,
+        now: Timestamp,
+        minor: Minor,
+        cluster: &ServerVersion,
+        resource_timeout: Duration,
+    ) {
         let spec = &mut self.object["spec"];
         for (field, default) in [
             ("metadata", json!({})),
@@ -179,7 +186,7 @@ impl Backup {
             spec["volumeGroupSnapshotLabelKey"] = json!("velero.io/volume-group");
         }
         let annotations = &mut self.object["metadata"]["annotations"];
-        annotations["velero.io/resource-timeout"] = json!("10m0s");
+        annotations["velero.io/resource-timeout"] = json!(go_duration::text(resource_timeout));
         annotations["velero.io/source-cluster-k8s-gitversion"] = json!(cluster.git_version);
         annotations["velero.io/source-cluster-k8s-major-version"] = json!(cluster.major);
         annotations["velero.io/source-cluster-k8s-minor-version"] = json!(cluster.minor);
@@ -223,7 +230,9 @@ mod tests {
             (backup.namespace(), backup.uid(), backup.phase()),
             ("velero", "uid-1", BackupPhase::Unknown)
         );
-        backup.begin(Timestamp::from_second(1_800_000_000).unwrap(), Minor::V1_18, &ServerVersion::default());
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        backup.begin(now, Minor::V1_18, &ServerVersion::default(), Duration::from_secs(20));
+        assert_eq!(backup.object()["metadata"]["annotations"]["velero.io/resource-timeout"], "20s");
         assert_eq!(backup.phase(), BackupPhase::InProgress);
         assert_eq!(backup.object()["status"]["expiration"], "2027-01-15T09:00:00Z");
         assert_eq!(backup.object()["spec"]["includedNamespaces"], json!(["*"]));

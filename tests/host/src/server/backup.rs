@@ -47,7 +47,7 @@ impl Server {
             }
         }
         let version = self.parts.cluster.version().await?;
-        backup.begin(self.now(), self.parts.minor, &version);
+        backup.begin(self.now(), self.parts.minor, &version, self.parts.resource_timeout);
         if self.parts.minor >= Minor::V1_17 {
             Filters::exclude_snapshots(backup);
         }

@@ -46,12 +46,17 @@ pub enum Profile {
     Coming,
 }
 
+/// The `--resource-timeout` of a server that is told none.
+pub const RESOURCE_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// What a server is made of.
 pub struct Parts {
     /// Its release.
     pub minor: Minor,
     /// Whether the feature `EnableCSI` is on.
     pub enable_csi: bool,
+    /// `--resource-timeout`, which a backup's annotation tells to plugins.
+    pub resource_timeout: Duration,
     /// See [`Profile`].
     pub profile: Profile,
     /// The cluster.

@@ -15,7 +15,7 @@ use velero_host::event::{Event, Observer};
 use velero_host::minor::Minor;
 use velero_host::model::Backup;
 use velero_host::registry::list;
-use velero_host::server::{Parts, Profile, Server};
+use velero_host::server::{Parts, Profile, RESOURCE_TIMEOUT, Server};
 use velero_host::session::{Ended, Journal, LineSink, Processes, Running, Start};
 use velero_host::store::BackupStore;
 use velero_plugin::Plugin;
@@ -203,6 +203,7 @@ impl World {
         let server = Server::new(Parts {
             minor: Minor::V1_18,
             enable_csi: false,
+            resource_timeout: RESOURCE_TIMEOUT,
             profile,
             cluster: Arc::new(cluster),
             store: BackupStore::new(Arc::new(InMemory::new()), ""),

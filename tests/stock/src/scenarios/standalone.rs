@@ -14,13 +14,15 @@ pub(super) const CONTENT_ACTION: &str = "csi-actions.velero-rs.io/volumesnapshot
 
 /// No wall time is asserted; this only ends a scenario that hangs.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
+/// Between two of the server's rounds over the operations.
+pub(super) const ROUND: Duration = Duration::from_secs(2);
 
 const CONTENTS: &str = "volumesnapshotcontents.snapshot.storage.k8s.io";
 const SNAPSHOTS: &str = "volumesnapshots.snapshot.storage.k8s.io";
 
 /// A server without the built-in CSI actions and with ours.
 pub(super) fn server(stack: &Stack) -> Result<Server> {
-    let progress_interval = Some(Duration::from_secs(2));
+    let progress_interval = Some(ROUND);
     Ok(Server { plugins: vec![stack.plugin(PLUGIN)?], progress_interval, ..Server::default() })
 }
 
