@@ -27,35 +27,6 @@ const DRIVER: &str = "csi.velero-rs.test";
 /// Far above what any step takes.
 const SAFE: Duration = Duration::from_secs(60);
 
-/// A file that the real server wrote.
-fn golden(file: BackupFile) -> Value {
-    let name = match file {
-        BackupFile::Metadata => "velero-backup",
-        BackupFile::ItemOperations => "itemoperations",
-        BackupFile::ResourceList => "resource-list",
-        BackupFile::Results => "results",
-        BackupFile::VolumeInfo => "volumeinfo",
-        BackupFile::VolumeSnapshots => "volumesnapshots",
-        BackupFile::PodVolumeBackups => "podvolumebackups",
-        other => panic!("{other:?} is not compared"),
-    };
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../host/tests/golden").join(NAME);
-    serde_json::from_slice(&std::fs::read(folder.join(format!("{name}.json"))).unwrap()).unwrap()
-}
-
-/// Without Events, which are as many as the controllers happen to tell.
-fn without_events(mut files: Vec<(BackupFile, Value)>) -> Vec<(BackupFile, Value)> {
-    let of =
-        |files: &[(BackupFile, Value)], wanted| files.iter().position(|(file, _)| *file == wanted).unwrap();
-    let (resources, backup) = (of(&files, BackupFile::ResourceList), of(&files, BackupFile::Metadata));
-    let events = files[resources].1.as_object_mut().unwrap().remove("v1/Event");
-    let events = events.map_or(0, |events| events.as_array().unwrap().len());
-    for count in files[backup].1["status"]["progress"].as_object_mut().unwrap().values_mut() {
-        *count = json!(count.as_u64().unwrap() - events as u64);
-    }
-    files
-}
-
 /// The cluster of the real run, as far as the backup goes.
 async fn set(cluster: &Cluster) {
     let labels = json!({"velero.io/csi-volumesnapshot-class": "true"});
@@ -136,9 +107,10 @@ async fn a_backup_of_claims_is_what_a_real_server_made_of_them() {
         let bytes = if file == BackupFile::Metadata { bytes } else { gunzip(&bytes).unwrap() };
         made.push((file, serde_json::from_slice(&bytes).unwrap()));
     }
-    let real = FILES.map(|(file, _)| (file, golden(file))).to_vec();
-    let likeness = |files| Likeness::new(without_events(files), None).unwrap();
-    let differences = likeness(real).differences(&likeness(made));
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../host/tests/golden").join(NAME);
+    let real = Likeness::of_folder(&golden).unwrap().without_events();
+    let made = Likeness::new(made, None).unwrap().without_events();
+    let differences = real.differences(&made);
     assert!(differences.is_empty(), "real first:\n{}", differences.join("\n"));
     let seen = phases.0.lock().unwrap().clone();
     assert_eq!((seen.first(), seen.last()), (Some(&"Queued"), Some(&"Completed")));

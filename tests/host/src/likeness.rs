@@ -3,6 +3,9 @@
 //! Two servers that are given the same cluster, plugin and backup must come to the same [`Likeness`].
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -23,15 +26,15 @@ const BOOKKEEPING: [&str; 3] = ["resourceVersion", "generation", "managedFields"
 /// kubectl's bookkeeping.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The files that are compared, with the words for them.
+/// The files that are compared, with the names under which [`Likeness::of_folder`] finds them.
 pub const FILES: [(BackupFile, &str); 7] = [
-    (BackupFile::Metadata, "backup"),
-    (BackupFile::ItemOperations, "operations"),
-    (BackupFile::ResourceList, "resource list"),
+    (BackupFile::Metadata, "velero-backup"),
+    (BackupFile::ItemOperations, "itemoperations"),
+    (BackupFile::ResourceList, "resource-list"),
     (BackupFile::Results, "results"),
-    (BackupFile::VolumeInfo, "volumes"),
-    (BackupFile::VolumeSnapshots, "native snapshots"),
-    (BackupFile::PodVolumeBackups, "pod volume backups"),
+    (BackupFile::VolumeInfo, "volumeinfo"),
+    (BackupFile::VolumeSnapshots, "volumesnapshots"),
+    (BackupFile::PodVolumeBackups, "podvolumebackups"),
 ];
 
 impl Likeness {
@@ -70,6 +73,37 @@ impl Likeness {
         Ok(Self { files, archived })
     }
 
+    /// Of the files that are kept in a folder as `itemoperations.json` and so on, and of the archive `FOLDER.tar.gz` if it
+    /// is there.
+    ///
+    /// # Errors
+    ///
+    /// When a file is missing or can't be read.
+    pub fn of_folder(folder: &Path) -> io::Result<Self> {
+        let mut files = Vec::new();
+        for (file, name) in FILES {
+            files.push((file, serde_json::from_slice(&read(&folder.join(format!("{name}.json")))?)?));
+        }
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let archive = folder.join(format!("{name}.tar.gz"));
+        let archive = if archive.exists() { Some(read(&archive)?) } else { None };
+        Self::new(files, archive.as_deref()).map_err(io::Error::other)
+    }
+
+    /// The same without Events in the lists and counts: those are as many as the controllers happen to tell.
+    #[must_use]
+    pub fn without_events(mut self) -> Self {
+        let resources = self.files.get_mut("resource-list").and_then(Value::as_object_mut);
+        let events = resources.and_then(|resources| resources.remove("v1/Event"));
+        let events = events.as_ref().and_then(Value::as_array).map_or(0, Vec::len);
+        let backup = self.files.get_mut("velero-backup");
+        let progress = backup.and_then(|backup| backup.pointer_mut("/status/progress")?.as_object_mut());
+        for count in progress.into_iter().flat_map(Map::values_mut) {
+            *count = count.as_u64().map(|count| count.saturating_sub(events as u64)).into();
+        }
+        self
+    }
+
     /// Where two differ: the place, and both values.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let whole = |likeness: &Self| -> Value {
@@ -78,10 +112,19 @@ impl Likeness {
                 likeness.archived.iter().map(|(path, objects)| (path.clone(), objects.clone().into()));
             Value::Object(files.chain(archived).collect())
         };
-        let mut found = Vec::new();
-        compare("", &whole(self), &whole(other), &mut found);
-        found
+        differences(&whole(self), &whole(other))
     }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Where two values differ: the place, and what is there.
+pub fn differences(one: &Value, other: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", one, other, &mut found);
+    found
 }
 
 fn compare(place: &str, one: &Value, other: &Value, found: &mut Vec<String>) {

@@ -83,6 +83,21 @@ impl Backup {
         })
     }
 
+    /// One that was requested by another hand; its phases are known from now on.
+    pub(crate) async fn known(cluster: &Cluster, bucket: &Bucket, name: &str) -> Result<Self> {
+        let found = cluster.get(BACKUP, VELERO_NAMESPACE, name).await?;
+        let found = found.with_context(|| format!("there is no backup {name}"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            uid: text(&found, "/metadata/uid").to_owned(),
+            // Any: the present state first, and what comes after it.
+            version: "0".to_owned(),
+            cluster: cluster.clone(),
+            bucket: bucket.clone(),
+            requested: Instant::now(),
+        })
+    }
+
     /// Waits for a phase on the way.
     pub(crate) async fn reaches(&self, phase: &str, limit: Duration) -> Result<Value> {
         until(&format!("backup {} {phase}", self.name), limit, || async {
@@ -145,6 +160,11 @@ impl Backup {
     /// A file of JSON in the bucket.
     pub(crate) async fn file_of(&self, file: BackupFile) -> Result<Value> {
         self.bucket.json(&Layout::default().key(&self.name, file)).await
+    }
+
+    /// A file in the bucket, unpacked.
+    pub(crate) async fn text_of(&self, file: BackupFile) -> Result<Vec<u8>> {
+        self.bucket.read(&Layout::default().key(&self.name, file)).await
     }
 
     /// A file of JSON in the bucket, by the end of its name.

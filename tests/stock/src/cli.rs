@@ -66,6 +66,13 @@ pub(crate) enum Command {
         #[arg(long, value_enum, value_name = "PACE")]
         pace: Option<Pace>,
     },
+    /// Make the files anew that the tests of velero-host compare with, from a real server of the newest release.
+    Golden {
+        /// Write nothing: compare with the files that are there. The exit code is 1 where more differs than times and
+        /// identifiers.
+        #[arg(long)]
+        check: bool,
+    },
     /// List the scenarios.
     List,
     /// Run the CSI conformance suite on the driver of the tests.

@@ -17,6 +17,7 @@ use crate::components::driver;
 use crate::components::snapshots::Pace;
 use crate::components::velero::Server;
 use crate::demo;
+use crate::golden;
 use crate::measures::{self, Extent};
 use crate::minor::Minor;
 use crate::outside::interrupted_code;
@@ -46,6 +47,7 @@ pub(crate) enum Task {
     Up { enable_csi: bool, plugins: Vec<PathBuf> },
     Demo { round: u64, verbose: bool },
     Measure { pace: Pace, extent: Extent },
+    Golden { hello: Plugin, check: bool },
 }
 
 impl Job {
@@ -71,6 +73,11 @@ pub(crate) fn run(job: &Path) -> Result<ExitCode> {
             Task::Measure { pace, extent } => {
                 let mut stack = start(&job, 1, &Screen::new()).await?;
                 measures::run(&mut stack, *pace, extent).await
+            }
+            Task::Golden { hello, check } => {
+                let mut stack = start(&job, 1, &Screen::new()).await?;
+                let plugins = job.programs.ours.plugins.iter().chain([hello]).cloned().collect();
+                golden::make(&mut stack, plugins, &job.folder.join("golden"), *check).await
             }
         }
     })

@@ -8,6 +8,7 @@ mod backup;
 mod cli;
 mod components;
 mod demo;
+mod golden;
 mod http;
 mod inside;
 mod measures;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             let paces = pace.map_or_else(|| vec![Pace::Lifted, Pace::Default], |pace| vec![pace]);
             outside::measure(velero, &paces, &Extent { claims, deletions })
         }
+        Some(Command::Golden { check }) => outside::golden(check),
         Some(Command::Sanity) => outside::sanity(),
         Some(Command::Inside { job }) => inside::run(&job),
         Some(Command::List) => {

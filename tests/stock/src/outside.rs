@@ -105,6 +105,11 @@ pub(crate) fn measure(minor: Minor, paces: &[Pace], extent: &Extent) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+pub(crate) fn golden(check: bool) -> Result<ExitCode> {
+    let hello = build::cargo::hello(&Screen::new())?;
+    one(Minor::default(), Task::Golden { hello, check })
+}
+
 /// A stack for one task that a person looks at.
 fn one(minor: Minor, task: Task) -> Result<ExitCode> {
     let (cache, screen, sandbox) = (Cache::from_environment()?, Screen::new(), Sandbox::detect());

@@ -16,6 +16,7 @@ use crate::cluster::{CLAIM, Cluster, VOLUME, text};
 use crate::components::api_server::{self, Access};
 use crate::components::bucket::{self, Bucket};
 use crate::components::driver::{self, Driver};
+use crate::components::kubectl::Kubectl;
 use crate::components::proxy::{self, FaultProxy};
 use crate::components::snapshots::{self, Pace, Snapshots};
 use crate::components::velero::{self, Server, Velero};
@@ -34,6 +35,7 @@ pub(crate) struct Stack {
     pub(crate) bucket: Bucket,
     pub(crate) driver: Driver,
     pub(crate) access: Access,
+    pub(crate) kubectl: Kubectl,
     pub(crate) proxy: FaultProxy,
     minor: Minor,
     programs: Programs,
@@ -72,14 +74,15 @@ impl Stack {
         let access = Access::create(folder, ports)?;
 
         let kubernetes = &programs.kubernetes;
+        let kubectl = Kubectl::new(&launcher, kubernetes, &access);
         let control_plane = async {
             let etcd = etcd::start(&launcher, kubernetes, folder, ports).await?;
             let (api_server, cluster) =
                 api_server::start(&launcher, kubernetes, folder, &access, ports).await?;
             let controllers =
                 controllers::start(&launcher, kubernetes, folder, &access, &cluster, ports).await?;
-            crds::install_folder(&launcher, kubernetes, &access, &programs.snapshot_crds).await?;
-            crds::install_velero(&launcher, kubernetes, &access, &programs.velero).await?;
+            crds::install_folder(&kubectl, &programs.snapshot_crds).await?;
+            crds::install_velero(&kubectl, &launcher, &programs.velero).await?;
             storage::create_classes(&cluster).await?;
             anyhow::Ok((etcd, api_server, cluster, controllers))
         };
@@ -96,6 +99,7 @@ impl Stack {
             bucket,
             driver,
             access,
+            kubectl,
             proxy,
             minor,
             programs,

@@ -53,3 +53,13 @@ impl Ours {
 pub(super) fn csi_driver(screen: &Screen) -> Result<PathBuf> {
     binary("csi-driver", &["build", "--package", "csi-driver"], screen)
 }
+
+/// The example of the plugin crate.
+///
+/// # Errors
+/// When cargo fails.
+pub fn hello(screen: &Screen) -> Result<Plugin> {
+    let name = "hello".to_owned();
+    let path = binary(&name, &["build", "--package", "velero-plugin", "--example", &name], screen)?;
+    Ok(Plugin { name, path })
+}

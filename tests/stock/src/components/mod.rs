@@ -6,6 +6,7 @@ pub(crate) mod controllers;
 pub(crate) mod crds;
 pub(crate) mod driver;
 pub(crate) mod etcd;
+pub(crate) mod kubectl;
 pub(crate) mod proxy;
 pub(crate) mod snapshots;
 pub(crate) mod storage;
