@@ -57,13 +57,21 @@ async fn flow(fault: Option<Fault>) -> Result<World> {
 
 /// The storage has all that it needs from now on, and the sidecar has seen it.
 async fn get_ready(world: &World) -> Result<()> {
+    let contents = world.cluster.list(CONTENTS, "")?;
+    // A snapshot that is on its way when a process is killed is taken under the order that was in force when it began.
+    for content in &contents {
+        let taken = |content: Option<&Value>| {
+            content.is_none_or(|content| !content["status"]["snapshotHandle"].is_null())
+        };
+        world.cluster.wait(CONTENTS, "", name(content), SAFE, taken).await?;
+    }
     for handle in world.stored_of_backups() {
         world.driver().change(|state| state.set_readiness(&handle, Readiness::At(jiff::Timestamp::now())))?;
     }
-    for content in world.cluster.list(CONTENTS, "")? {
+    for content in &contents {
         let ready =
             |content: Option<&Value>| content.is_none_or(|content| content["status"]["readyToUse"] == true);
-        world.cluster.wait(CONTENTS, "", name(&content), SAFE, ready).await?;
+        world.cluster.wait(CONTENTS, "", name(content), SAFE, ready).await?;
     }
     Ok(())
 }
