@@ -4,12 +4,10 @@
 //! |---|---|
 //! | [`specimen`] | starts the specimen's process as a host does, collects its log, ends it |
 //! | [`item`] | Kubernetes objects whose annotations order the specimen's behaviour |
-//! | [`hclog`] | what the Velero server makes of a line of the log, and which line ends it |
 //! | [`raw`] | HTTP/2 without a gRPC library, to see the very headers |
 //!
 //! The chapters are the files in `tests/`; which of them shows which pitfall stands in the README.
 
-pub mod hclog;
 pub mod item;
 pub mod raw;
 pub mod specimen;

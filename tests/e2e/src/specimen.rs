@@ -12,12 +12,13 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tonic::Status;
 use tonic::transport::Channel;
+use velero_host::log::{Level, LogLine, LogReader};
+use velero_host::minor::Minor;
 use velero_plugin::client::proto::generated::plugin_lister_client::PluginListerClient;
 use velero_plugin::client::proto::v2::backup_item_action_client::BackupItemActionClient;
 use velero_plugin::client::proto::{generated, v2};
 use velero_plugin::client::{LARGEST_MESSAGE, PluginProcess, StartError, Stopped};
 
-use crate::hclog::{self, Entry, Reading};
 use crate::names;
 
 /// A process to be started.
@@ -221,16 +222,24 @@ impl Specimen {
     }
 }
 
-/// The entries that a server makes of a log.
+/// The entries that a server at the lowest level makes of a log.
 ///
 /// # Errors
 ///
 /// With the first line that is no entry, or would end the server.
-pub fn entries(log: &[String]) -> anyhow::Result<Vec<Entry>> {
-    let mut reader = hclog::Reader::default();
-    let entry = |line: &String| match reader.read(line) {
-        Reading::Entry(entry) => Ok(entry),
-        other => anyhow::bail!("{other:?}: {line:.300}"),
-    };
-    log.iter().map(entry).collect()
+pub fn entries(log: &[String]) -> anyhow::Result<Vec<LogLine>> {
+    let mut reader = LogReader::new(Minor::default(), Level::Trace);
+    let mut entries = Vec::new();
+    for line in log {
+        for entry in reader.read(line) {
+            if let Some(fault) = entry.fault {
+                anyhow::bail!("{fault}: {line:.300}");
+            }
+            if let Some(why) = entry.unread {
+                anyhow::bail!("{why:?}: {line:.300}");
+            }
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
 }

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
 use e2e::Start;
-use e2e::hclog::Level;
 use e2e::item::pod;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use velero_host::log::Level;
 use velero_plugin::client::StartError;
 
 const SPECIMEN: &str = env!("CARGO_BIN_EXE_specimen");

@@ -39,7 +39,8 @@ async fn an_error_logs_nothing_that_counts() -> anyhow::Result<()> {
     specimen.execute(pod("a").doing("error")).await.expect_err("an error");
     let (_, log) = specimen.stop().await?;
     let entries = e2e::specimen::entries(&log)?;
-    let counted: Vec<_> = entries.iter().filter(|entry| entry.level >= e2e::hclog::Level::Warn).collect();
+    let counted: Vec<_> =
+        entries.iter().filter(|entry| entry.level >= velero_host::log::Level::Warn).collect();
     assert!(counted.is_empty(), "the server logs what is returned: {counted:?}");
     Ok(())
 }

@@ -1,23 +1,23 @@
 //! The log: whatever a plugin logs, no line of it ends the server, none is lost in a raw form, and none counts by accident.
 
-use e2e::hclog::{BUFFER, Entry, Level};
 use e2e::item::pod;
 use e2e::specimen::entries;
 use e2e::{Specimen, Start};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use velero_host::log::{BUFFER, Level, LogLine};
 
 const SPECIMEN: &str = env!("CARGO_BIN_EXE_specimen");
 
 /// The entries that the specimen's log holds after these lines were ordered.
-async fn logged(lines: &[Value]) -> anyhow::Result<Vec<Entry>> {
+async fn logged(lines: &[Value]) -> anyhow::Result<Vec<LogLine>> {
     let specimen = Start::new(SPECIMEN).start().await?;
     specimen.execute(pod("a").doing("log").with(Value::from(lines).to_string())).await?;
     entries(&specimen.stop().await?.1)
 }
 
-fn find<'a>(entries: &'a [Entry], message: &str) -> &'a Entry {
+fn find<'a>(entries: &'a [LogLine], message: &str) -> &'a LogLine {
     entries.iter().find(|entry| entry.message == message).expect("the line was logged")
 }
 
@@ -25,7 +25,7 @@ fn find<'a>(entries: &'a [Entry], message: &str) -> &'a Entry {
 async fn a_line_is_one_object_with_the_fields_of_its_event_and_its_place() -> anyhow::Result<()> {
     let message = "bound \"a/d\"\nto its volume \u{1b}[31mred";
     let logged = logged(&[json!({"level": "info", "message": message, "value": 3})]).await?;
-    let Entry { level, fields, .. } = find(&logged, message);
+    let LogLine { level, fields, .. } = find(&logged, message);
     assert_eq!(*level, Level::Info);
     assert_eq!(fields["pvc"], 3);
     assert_eq!((&fields["outer"], &fields["late"]), (&json!("Number(3)"), &json!(5)));
@@ -76,7 +76,8 @@ async fn calls_that_succeed_log_nothing_that_counts() -> anyhow::Result<()> {
     drop(e2e::raw::Connection::open(specimen.socket()).await?);
     e2e::raw::Connection::open(specimen.socket()).await?.call("unused", "/nope.Nope/X", &[&[]]).await?;
     let (_, log) = specimen.stop().await?;
-    let counted: Vec<Entry> = entries(&log)?.into_iter().filter(|entry| entry.level >= Level::Warn).collect();
+    let counted: Vec<LogLine> =
+        entries(&log)?.into_iter().filter(|entry| entry.level >= Level::Warn).collect();
     assert_eq!(counted, []);
     Ok(())
 }
@@ -194,7 +195,7 @@ fn check(orders: &[Value], log: &[String]) -> Result<(), TestCaseError> {
         prop_assert!(!line.contains('\n') && !line.contains("@timestamp"), "{line:.300}");
     }
     let entries = entries(log).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    let ours: Vec<&Entry> =
+    let ours: Vec<&LogLine> =
         entries.iter().filter(|entry| entry.fields.contains_key("late") && entry.message != END).collect();
     prop_assert_eq!(ours.len(), orders.len());
     for (entry, order) in ours.iter().zip(orders) {

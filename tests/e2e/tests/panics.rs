@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use e2e::hclog::Level;
 use e2e::item::pod;
 use e2e::{Specimen, Start, names};
 use tonic::{Code, Status};
+use velero_host::log::Level;
 use velero_plugin::client::Place;
 use velero_plugin::client::proto::generated::backup_item_action_client::BackupItemActionClient;
 use velero_plugin::client::proto::generated::delete_item_action_client::DeleteItemActionClient;

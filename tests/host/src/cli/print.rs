@@ -12,7 +12,7 @@ pub(crate) struct Printer {
 impl Printer {
     /// From info on, or everything.
     pub(crate) fn new(verbose: bool) -> Self {
-        Self { threshold: if verbose { Level::Debug } else { Level::Info } }
+        Self { threshold: if verbose { Level::Trace } else { Level::Info } }
     }
 }
 
@@ -30,7 +30,7 @@ impl Observer for Printer {
             Event::HostLog { level, message } if *level >= self.threshold => {
                 eprintln!("{level:<7} host: {message}");
             }
-            Event::ProcessStarted { command, took, .. } if self.threshold == Level::Debug => {
+            Event::ProcessStarted { command, took, .. } if self.threshold < Level::Info => {
                 eprintln!("{:<7} host: {command} listens after {took:.1?}", Level::Debug);
             }
             Event::ProcessEnded { command, status, killed, took } => {

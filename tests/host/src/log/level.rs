@@ -7,6 +7,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words of logging")]
 pub enum Level {
+    /// Of plugins; the server logs it at debug.
+    Trace,
     Debug,
     Info,
     Warn,
@@ -14,9 +16,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// The server's word in its own log.
+    /// The server's word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Trace => "trace",
             Self::Debug => "debug",
             Self::Info => "info",
             Self::Warn => "warning",
@@ -27,8 +30,8 @@ impl Level {
     /// The level of go-plugin's word in `@level`; anything else than these makes the line raw text at debug.
     pub(crate) fn of_hclog(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
-            // The server logs a trace line at debug.
-            "trace" | "debug" => Some(Self::Debug),
+            "trace" => Some(Self::Trace),
+            "debug" => Some(Self::Debug),
             "info" => Some(Self::Info),
             "warn" => Some(Self::Warn),
             "error" => Some(Self::Error),
@@ -54,7 +57,8 @@ impl FromStr for Level {
     /// Of the server's own `--log-level`.
     fn from_str(word: &str) -> Result<Self, UnknownLevel> {
         match word {
-            "trace" | "debug" => Ok(Self::Debug),
+            "trace" => Ok(Self::Trace),
+            "debug" => Ok(Self::Debug),
             "info" => Ok(Self::Info),
             "warning" | "warn" => Ok(Self::Warn),
             "error" | "fatal" | "panic" => Ok(Self::Error),

@@ -15,13 +15,16 @@ pub struct LogLine {
     pub message: String,
     /// What else the JSON held.
     pub fields: Map<String, Value>,
+    /// Why the line is raw text; nothing where it is an entry as the plugin meant it.
+    pub unread: Option<Unread>,
     /// What in the line would end the server that logs it.
     pub fault: Option<Fault>,
 }
 
 impl LogLine {
-    pub(crate) fn raw(level: Level, text: &str) -> Self {
-        Self { level, message: text.to_owned(), fields: Map::new(), fault: None }
+    pub(crate) fn raw(level: Level, text: &str, why: Unread) -> Self {
+        let unread = Some(why);
+        Self { level, message: text.to_owned(), fields: Map::new(), unread, fault: None }
     }
 }
 
@@ -36,6 +39,19 @@ impl fmt::Display for LogLine {
         }
         Ok(())
     }
+}
+
+/// Why a line is no entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says what it is")]
+pub enum Unread {
+    TooLong,
+    NoObject,
+    TimestampForm,
+    NoLevel,
+    UnknownLevel(String),
+    /// A field that go-plugin reads first is not text.
+    NoText,
 }
 
 /// A field that the server takes for text without looking, and dies of.

@@ -5,5 +5,5 @@ mod line;
 mod reader;
 
 pub use level::{Level, UnknownLevel};
-pub use line::{Fault, LogLine};
-pub use reader::LogReader;
+pub use line::{Fault, LogLine, Unread};
+pub use reader::{BUFFER, LogReader};

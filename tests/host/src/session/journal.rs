@@ -111,7 +111,7 @@ impl Journal {
         match level {
             Level::Error => summary.errors.add(message, fields),
             Level::Warn => summary.warnings.add(message, fields),
-            Level::Debug => return,
+            Level::Trace | Level::Debug => return,
             Level::Info => {}
         }
         let _ = writeln!(summary.text, "level={level} msg={message:?} {}", Value::Object(fields.clone()));
