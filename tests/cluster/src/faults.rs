@@ -27,7 +27,7 @@ pub(crate) fn verdict(rules: &Orders<Rule>, info: &RequestInfo, user_agent: &str
 
 /// What happens on one side of the effect; a hanging request waits here until its rule is removed.
 pub(crate) async fn step(rules: &Orders<Rule>, verdict: &Verdict, cut: Cut, info: &RequestInfo) -> Step {
-    match verdict.failure_at(cut) {
+    match verdict.failure.at(cut) {
         None => Step::Pass,
         Some((rule, Answer::Status(answer))) => {
             let body = fault_proxy::status::body(answer, rule, info).to_string();

@@ -137,7 +137,7 @@ impl Driver {
     }
 
     async fn fail(&self, verdict: &Verdict, cut: Cut) -> Result<(), Status> {
-        match verdict.failure_at(cut) {
+        match verdict.failure.at(cut) {
             None => Ok(()),
             Some((_, Answer::Error { code, message })) => Err(Status::new(code.0, message)),
             Some((id, Answer::Hang)) => {

@@ -164,13 +164,13 @@ async fn orders_show_their_hits_and_senseless_ones_are_refused() {
     control.order(&Fault::on("CreateVolume").id("x").skip(1).error(Grpc::Aborted, "")).await.expect("order");
     driver.volume("v").await;
     driver.create_volume("w", None).await.expect_err("ordered");
-    let order = &control.faults().await.expect("faults")[0];
+    let order = &control.orders().await.expect("faults")[0];
     assert_eq!((&*order.order.id, order.selected, order.hits), ("x", 2, 1));
 
     let refused = control.order(&Fault::on("CreateVolume")).await.expect_err("orders nothing");
     assert!(refused.to_string().contains("fault orders nothing"), "{refused}");
     let unknown = control.withdraw("y").await.expect_err("unknown");
-    assert!(unknown.to_string().contains("fault y does not exist"), "{unknown}");
+    assert!(unknown.to_string().contains("order y does not exist"), "{unknown}");
     control.withdraw_all().await.expect("withdraw");
-    assert!(control.faults().await.expect("faults").is_empty());
+    assert!(control.orders().await.expect("faults").is_empty());
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-pub use orders::{Cut, OrderStatus, OrderTable, Pattern};
-use orders::{Order, millis};
+pub use orders::{Cut, Failure, OrderStatus, OrderTable, Pattern};
+use orders::{First, millis};
 use serde::{Deserialize, Serialize};
 
 use crate::request::RequestInfo;
@@ -63,20 +63,9 @@ pub struct Rule {
     pub times: Option<u64>,
     /// The request waits so long before anything else, in milliseconds.
     pub delay_ms: u64,
-    /// How the request fails.
+    /// How the request fails. Before the effect it is not passed on; after it, it was, and the true answer is thrown away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-}
-
-/// How a request fails.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Failure {
-    /// What the client gets.
-    pub answer: Answer,
-    /// Before the effect the request is not passed on; after it, it was, and the true answer is thrown away.
-    #[serde(default)]
-    pub cut: Cut,
+    pub failure: Option<Failure<Answer>>,
 }
 
 /// What the client of a failing request gets.
@@ -145,8 +134,8 @@ pub struct Verdict {
     pub rules: Vec<String>,
     /// The sum of their delays.
     pub delay: Duration,
-    /// The first failure, with the id of its rule.
-    pub failure: Option<(String, Failure)>,
+    /// The first failure.
+    pub failure: First<Answer>,
 }
 
 impl Verdict {
@@ -156,17 +145,9 @@ impl Verdict {
         for rule in rules {
             verdict.rules.push(rule.id.clone());
             verdict.delay = verdict.delay.saturating_add(Duration::from_millis(rule.delay_ms));
-            if verdict.failure.is_none() {
-                verdict.failure = rule.failure.clone().map(|failure| (rule.id.clone(), failure));
-            }
+            verdict.failure.or(&rule.id, rule.failure.as_ref());
         }
         verdict
-    }
-
-    /// The failure on this side of the effect.
-    pub fn failure_at(&self, cut: Cut) -> Option<(&str, &Answer)> {
-        let (id, failure) = self.failure.as_ref()?;
-        (failure.cut == cut).then_some((id.as_str(), &failure.answer))
     }
 }
 
@@ -181,12 +162,6 @@ impl Rule {
     /// A rule about the requests with this verb.
     pub fn on(verb: impl Into<Pattern>) -> Self {
         Self { verb: Some(verb.into()), ..Self::default() }
-    }
-
-    /// Names the rule, to replace or remove it later.
-    #[must_use]
-    pub fn id(self, id: impl Into<String>) -> Self {
-        Self { id: id.into(), ..self }
     }
 
     /// Selects by API group.
@@ -237,18 +212,6 @@ impl Rule {
         Self { user_agent: Some(pattern.into()), ..self }
     }
 
-    /// Lets so many requests pass first.
-    #[must_use]
-    pub fn skip(self, requests: u64) -> Self {
-        Self { skip: requests, ..self }
-    }
-
-    /// Hits so many requests.
-    #[must_use]
-    pub fn times(self, requests: u64) -> Self {
-        Self { times: Some(requests), ..self }
-    }
-
     /// Delays the request.
     #[must_use]
     pub fn delay(self, delay: Duration) -> Self {
@@ -292,19 +255,6 @@ impl Rule {
         self.failing(Answer::Truncate { after_bytes }, Cut::AfterEffect)
     }
 
-    /// Moves the failure behind the effect.
-    #[must_use]
-    pub fn after_effect(mut self) -> Self {
-        if let Some(failure) = &mut self.failure {
-            failure.cut = Cut::AfterEffect;
-        }
-        self
-    }
-
-    fn failing(self, answer: Answer, cut: Cut) -> Self {
-        Self { failure: Some(Failure { answer, cut }), ..self }
-    }
-
     /// Checks that the rule can have an effect.
     ///
     /// # Errors
@@ -342,23 +292,7 @@ impl Rule {
     }
 }
 
-impl Order for Rule {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn set_id(&mut self, id: String) {
-        self.id = id;
-    }
-
-    fn skip(&self) -> u64 {
-        self.skip
-    }
-
-    fn times(&self) -> Option<u64> {
-        self.times
-    }
-}
+orders::order!(Rule, Answer);
 
 #[cfg(test)]
 mod tests {
@@ -408,8 +342,8 @@ mod tests {
         let verdict = Verdict::of(&rules);
         assert_eq!(verdict.rules, ["slow", "lost", "late"]);
         assert_eq!(verdict.delay, 2 * second);
-        assert_eq!(verdict.failure_at(Cut::BeforeEffect), None);
-        assert_eq!(verdict.failure_at(Cut::AfterEffect), Some(("lost", &Answer::Close)));
+        assert_eq!(verdict.failure.at(Cut::BeforeEffect), None);
+        assert_eq!(verdict.failure.at(Cut::AfterEffect), Some(("lost", &Answer::Close)));
         assert_eq!(Verdict::of(&[]), Verdict::default());
     }
 

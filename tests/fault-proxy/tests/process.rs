@@ -46,7 +46,7 @@ async fn a_process_serves_listeners_rules_and_log_and_ends_on_demand() {
         assert_eq!(get(&format!("{base}/version")).await.expect("answer").0, code);
     }
 
-    let rules = control.rules().await.expect("rules");
+    let rules = control.orders().await.expect("rules");
     assert_eq!((&*rules[0].order.id, rules[0].selected, rules[0].hits), (&*id, 2, 1));
     let query = RequestQuery { client: Some("plugin".to_owned()), ..RequestQuery::default() };
     let requests = control.requests(&query).await.expect("requests");

@@ -1,5 +1,6 @@
 //! The test's side of a control API: JSON over HTTP.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -7,13 +8,16 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Problem;
+use crate::{OrderStatus, Ordered, Problem};
 
-/// A client of one program.
+/// A client of one program, which takes orders of the type `O`.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct Client<O> {
     http: reqwest::Client,
     base: String,
+    /// The path of the orders.
+    path: &'static str,
+    orders: PhantomData<fn() -> O>,
 }
 
 /// The program did not do what was asked.
@@ -32,16 +36,62 @@ pub enum ControlError {
     },
 }
 
-impl Client {
-    /// A client of the control API at this address.
+impl<O: Serialize + DeserializeOwned> Client<O> {
+    /// A client of the control API at this address, which has its orders at `path`.
     ///
     /// # Errors
     ///
     /// When the HTTP client can't be set up.
-    pub fn new(address: SocketAddr) -> Result<Self, ControlError> {
+    pub fn new(address: SocketAddr, path: &'static str) -> Result<Self, ControlError> {
         // A call to a neighbouring process that takes longer means that it is gone.
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build()?;
-        Ok(Self { http, base: format!("http://{address}") })
+        Ok(Self { http, base: format!("http://{address}"), path, orders: PhantomData })
+    }
+
+    /// Whether the program serves.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub async fn health(&self) -> Result<(), ControlError> {
+        send(self.request(Method::GET, "/health")).await.map(drop)
+    }
+
+    /// Adds an order and answers its id.
+    ///
+    /// # Errors
+    ///
+    /// When it makes no sense or the program can't be reached.
+    pub async fn order(&self, order: &O) -> Result<String, ControlError> {
+        let added = send(self.request(Method::POST, self.path).json(order)).await?;
+        Ok(added.json::<Ordered>().await?.id)
+    }
+
+    /// The orders and what became of them.
+    ///
+    /// # Errors
+    ///
+    /// When the program can't be reached.
+    pub async fn orders(&self) -> Result<Vec<OrderStatus<O>>, ControlError> {
+        self.get(self.path, &()).await
+    }
+
+    /// Removes an order; calls that hang by it go on.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such order or the program can't be reached.
+    pub async fn withdraw(&self, id: &str) -> Result<(), ControlError> {
+        self.delete(&format!("{}/{id}", self.path)).await
+    }
+
+    /// Removes all orders; calls that hang go on.
+    ///
+    /// # Errors
+    ///
+    /// When the program can't be reached.
+    pub async fn withdraw_all(&self) -> Result<(), ControlError> {
+        self.delete(self.path).await
     }
 
     /// Asks for something; `query` holds the fields of the query string.
@@ -55,19 +105,6 @@ impl Client {
         query: &impl Serialize,
     ) -> Result<T, ControlError> {
         Ok(send(self.request(Method::GET, path).query(query)).await?.json().await?)
-    }
-
-    /// Hands something over, and answers with what it became.
-    ///
-    /// # Errors
-    ///
-    /// See [`ControlError`].
-    pub async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, ControlError> {
-        Ok(send(self.request(Method::POST, path).json(body)).await?.json().await?)
     }
 
     /// Sets something.
@@ -86,15 +123,6 @@ impl Client {
     /// See [`ControlError`].
     pub async fn delete(&self, path: &str) -> Result<(), ControlError> {
         send(self.request(Method::DELETE, path)).await.map(drop)
-    }
-
-    /// Asks whether something is so.
-    ///
-    /// # Errors
-    ///
-    /// When it isn't; see [`ControlError`].
-    pub async fn check(&self, path: &str) -> Result<(), ControlError> {
-        send(self.request(Method::GET, path)).await.map(drop)
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -5,15 +5,17 @@
 //!
 //! | Feature | What it adds |
 //! |---|---|
-//! | `client` | [`client::Client`]: JSON requests to a control API |
-//! | `server` | [`server::Refused`]: its refusals |
+//! | `client` | [`client::Client`]: orders and other JSON requests to a control API |
+//! | `server` | [`server::router`]: the program's side of the orders, and [`server::Refused`] for the rest |
 //! | `live` | [`live::Orders`]: a table that tasks share and wait on |
 
 #[cfg(feature = "client")]
 pub mod client;
+mod failure;
 #[cfg(feature = "live")]
 pub mod live;
 mod log;
+mod order;
 mod pattern;
 #[cfg(feature = "server")]
 pub mod server;
@@ -21,20 +23,11 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::failure::{Cut, Failure, First};
 pub use self::log::{Log, Numbered};
+pub use self::order::Order;
 pub use self::pattern::Pattern;
-pub use self::table::{Order, OrderStatus, OrderTable};
-
-/// On which side of its effect a call is cut off.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cut {
-    /// Nothing was done.
-    #[default]
-    BeforeEffect,
-    /// All was done, and the caller doesn't learn it.
-    AfterEffect,
-}
+pub use self::table::{OrderStatus, OrderTable};
 
 /// The answer to a new order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

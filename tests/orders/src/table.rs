@@ -2,17 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the table needs to know of an order.
-pub trait Order {
-    /// Its name; empty in a new order that the table shall name.
-    fn id(&self) -> &str;
-    /// Names it.
-    fn set_id(&mut self, id: String);
-    /// So many selected calls pass untouched first.
-    fn skip(&self) -> u64;
-    /// So many selected calls are hit, then no more; for ever when absent.
-    fn times(&self) -> Option<u64>;
-}
+use crate::Order;
 
 /// An order and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

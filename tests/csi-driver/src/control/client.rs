@@ -1,18 +1,24 @@
 //! A test's side of the control API.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 
-use orders::Ordered;
 use orders::client::{Client as Http, ControlError};
 
-use super::{
-    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Numbered, SnapshotView, Volume,
-};
+use super::{CallQuery, CallRecord, Counters, Delay, FAULTS, Fault, Group, Numbered, SnapshotView, Volume};
 
-/// Orders faults and asks what the driver did.
+/// Orders faults, as every such client orders, and asks what the driver did.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: Http,
+    http: Http<Fault>,
+}
+
+impl Deref for Client {
+    type Target = Http<Fault>;
+
+    fn deref(&self) -> &Http<Fault> {
+        &self.http
+    }
 }
 
 impl Client {
@@ -22,16 +28,7 @@ impl Client {
     ///
     /// When the HTTP client can't be set up.
     pub fn new(address: SocketAddr) -> Result<Self, ControlError> {
-        Ok(Self { http: Http::new(address)? })
-    }
-
-    /// Whether the driver serves.
-    ///
-    /// # Errors
-    ///
-    /// When it does not.
-    pub async fn health(&self) -> Result<(), ControlError> {
-        self.http.check("/health").await
+        Ok(Self { http: Http::new(address, FAULTS)? })
     }
 
     /// The volumes.
@@ -86,42 +83,6 @@ impl Client {
     /// When the driver can't be reached.
     pub async fn reset_counters(&self) -> Result<(), ControlError> {
         self.http.delete("/counters").await
-    }
-
-    /// Adds an order and answers its id.
-    ///
-    /// # Errors
-    ///
-    /// When it makes no sense or the driver can't be reached.
-    pub async fn order(&self, fault: &Fault) -> Result<String, ControlError> {
-        Ok(self.http.post::<Ordered>("/faults", fault).await?.id)
-    }
-
-    /// The orders and what became of them.
-    ///
-    /// # Errors
-    ///
-    /// When the driver can't be reached.
-    pub async fn faults(&self) -> Result<Vec<FaultStatus>, ControlError> {
-        self.http.get("/faults", &()).await
-    }
-
-    /// Removes an order; calls that hang by it go on.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such order or the driver can't be reached.
-    pub async fn withdraw(&self, id: &str) -> Result<(), ControlError> {
-        self.http.delete(&format!("/faults/{id}")).await
-    }
-
-    /// Removes all orders; calls that hang go on.
-    ///
-    /// # Errors
-    ///
-    /// When the driver can't be reached.
-    pub async fn withdraw_all(&self) -> Result<(), ControlError> {
-        self.http.delete("/faults").await
     }
 
     /// The calls of all methods, in the order of their arrival.

@@ -30,6 +30,9 @@ pub use crate::code::Code;
 pub use crate::fault::{Answer, Cut, Delay, Failure, Fault, FaultStatus};
 pub use crate::state::{Counters, Group, Snapshot, Volume};
 
+/// The path of the orders.
+const FAULTS: &str = "/faults";
+
 /// A snapshot as it looks at the time of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotView {

@@ -5,31 +5,40 @@ use std::sync::Arc;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::routing::{delete, get, put};
+use axum::routing::{get, put};
 use axum::{Json, Router};
 use jiff::Timestamp;
-use orders::server::Refused;
+use orders::live::Orders;
+use orders::server::{Program, Refused};
 
-use super::{
-    CallQuery, CallRecord, Counters, Delay, Fault, FaultStatus, Group, Numbered, Ordered, SnapshotView,
-    Volume,
-};
+use super::{CallQuery, CallRecord, Counters, Delay, FAULTS, Fault, Group, Numbered, SnapshotView, Volume};
 use crate::driver::{CallError, Driver};
+use crate::fault::InvalidFault;
 use crate::state::Change;
 
 type Shared = State<Arc<Driver>>;
 
+impl Program for Driver {
+    type Order = Fault;
+    type Senseless = InvalidFault;
+
+    fn order(&self, fault: Fault) -> Result<String, InvalidFault> {
+        Driver::order(self, fault)
+    }
+
+    fn orders(&self) -> &Orders<Fault> {
+        self.faults()
+    }
+}
+
 /// The routes of the control API.
 pub fn router(driver: Arc<Driver>) -> Router {
-    Router::new()
-        .route("/health", get(async || StatusCode::NO_CONTENT))
+    orders::server::router(FAULTS)
         .route("/volumes", get(volumes))
         .route("/snapshots", get(snapshots))
         .route("/snapshots/{id}/ready", put(set_readiness))
         .route("/groups", get(groups))
         .route("/counters", get(counters).delete(reset_counters))
-        .route("/faults", get(faults).post(order).delete(withdraw_all))
-        .route("/faults/{id}", delete(withdraw))
         .route("/calls", get(calls).delete(forget_calls))
         .with_state(driver)
 }
@@ -84,31 +93,6 @@ async fn reset_counters(State(driver): Shared) -> Result<StatusCode, Refused> {
     });
     reset.map_err(|error| refused(&error))?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn faults(State(driver): Shared) -> Json<Vec<FaultStatus>> {
-    Json(driver.faults().list())
-}
-
-async fn order(
-    State(driver): Shared,
-    fault: Result<Json<Fault>, JsonRejection>,
-) -> Result<Json<Ordered>, Refused> {
-    let Json(fault) = fault?;
-    let id = driver.order(fault).map_err(|invalid| Refused::senseless(&invalid))?;
-    Ok(Json(Ordered { id }))
-}
-
-async fn withdraw(State(driver): Shared, Path(id): Path<String>) -> Result<StatusCode, Refused> {
-    if driver.faults().remove(&id) {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    Err(Refused::not_found(&format!("fault {id} does not exist")))
-}
-
-async fn withdraw_all(State(driver): Shared) -> StatusCode {
-    driver.faults().clear();
-    StatusCode::NO_CONTENT
 }
 
 async fn calls(State(driver): Shared, Query(query): Query<CallQuery>) -> Json<Vec<Numbered<CallRecord>>> {

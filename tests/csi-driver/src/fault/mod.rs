@@ -3,9 +3,9 @@
 mod order;
 mod verdict;
 
-pub use orders::Cut;
+pub use orders::{Cut, Failure};
 
-pub use self::order::{Answer, Delay, Failure, Fault, InvalidFault};
+pub use self::order::{Answer, Delay, Fault, InvalidFault};
 pub use self::verdict::Verdict;
 
 /// An order and what became of it.

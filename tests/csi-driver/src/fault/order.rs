@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use orders::{Cut, Order, Pattern, millis};
+use orders::{Cut, Failure, Pattern, millis};
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
@@ -48,24 +48,13 @@ pub struct Fault {
     pub latency_ms: u64,
     /// How the call fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
+    pub failure: Option<Failure<Answer>>,
     /// When the snapshots that the call creates are ready to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Delay>,
     /// The size in bytes that the snapshots which the call creates report; zero is "unknown" to the sidecar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<i64>,
-}
-
-/// How a call fails.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Failure {
-    /// What the caller gets.
-    pub answer: Answer,
-    /// On which side of the effect.
-    #[serde(default)]
-    pub cut: Cut,
 }
 
 /// What the caller of a failing call gets.
@@ -116,12 +105,6 @@ impl Fault {
         Self { method: method.into(), ..Self::default() }
     }
 
-    /// Names the order, to replace or remove it later.
-    #[must_use]
-    pub fn id(self, id: impl Into<String>) -> Self {
-        Self { id: id.into(), ..self }
-    }
-
     /// Selects by the object's names.
     #[must_use]
     pub fn name(self, pattern: impl Into<Pattern>) -> Self {
@@ -134,18 +117,6 @@ impl Fault {
         Self { volume: Some(pattern.into()), ..self }
     }
 
-    /// Lets so many calls pass first.
-    #[must_use]
-    pub fn skip(self, calls: u64) -> Self {
-        Self { skip: calls, ..self }
-    }
-
-    /// Hits so many calls.
-    #[must_use]
-    pub fn times(self, calls: u64) -> Self {
-        Self { times: Some(calls), ..self }
-    }
-
     /// Delays the call.
     #[must_use]
     pub fn latency(self, latency: Duration) -> Self {
@@ -155,22 +126,13 @@ impl Fault {
     /// Fails the call.
     #[must_use]
     pub fn error(self, code: tonic::Code, message: impl Into<String>) -> Self {
-        self.failing(Answer::Error { code: Code(code), message: message.into() })
+        self.failing(Answer::Error { code: Code(code), message: message.into() }, Cut::BeforeEffect)
     }
 
     /// Never answers the call.
     #[must_use]
     pub fn hang(self) -> Self {
-        self.failing(Answer::Hang)
-    }
-
-    /// Moves the failure behind the effect.
-    #[must_use]
-    pub fn after_effect(mut self) -> Self {
-        if let Some(failure) = &mut self.failure {
-            failure.cut = Cut::AfterEffect;
-        }
-        self
+        self.failing(Answer::Hang, Cut::BeforeEffect)
     }
 
     /// Makes new snapshots ready after a while.
@@ -189,10 +151,6 @@ impl Fault {
     #[must_use]
     pub fn size(self, bytes: i64) -> Self {
         Self { size_bytes: Some(bytes), ..self }
-    }
-
-    fn failing(self, answer: Answer) -> Self {
-        Self { failure: Some(Failure { answer, cut: Cut::default() }), ..self }
     }
 
     /// Checks that the order can have an effect.
@@ -227,23 +185,7 @@ impl Fault {
     }
 }
 
-impl Order for Fault {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn set_id(&mut self, id: String) {
-        self.id = id;
-    }
-
-    fn skip(&self) -> u64 {
-        self.skip
-    }
-
-    fn times(&self) -> Option<u64> {
-        self.times
-    }
-}
+orders::order!(Fault, Answer);
 
 impl Delay {
     /// The readiness of a snapshot whose delay begins at `now`.

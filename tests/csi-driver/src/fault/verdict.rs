@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use orders::Cut;
+use orders::First;
 
-use super::{Answer, Delay, Failure, Fault};
+use super::{Answer, Delay, Fault};
 use crate::state::{Readiness, Shape};
 
 /// What happens to one call.
@@ -15,8 +15,8 @@ pub struct Verdict {
     pub faults: Vec<String>,
     /// The sum of their latencies.
     pub latency: Duration,
-    /// The first failure, with the id of its order.
-    pub failure: Option<(String, Failure)>,
+    /// The first failure.
+    pub failure: First<Answer>,
     /// The first readiness.
     pub ready: Option<Delay>,
     /// The first size.
@@ -30,19 +30,11 @@ impl Verdict {
         for fault in faults {
             verdict.faults.push(fault.id.clone());
             verdict.latency = verdict.latency.saturating_add(Duration::from_millis(fault.latency_ms));
-            if verdict.failure.is_none() {
-                verdict.failure = fault.failure.clone().map(|failure| (fault.id.clone(), failure));
-            }
+            verdict.failure.or(&fault.id, fault.failure.as_ref());
             verdict.ready = verdict.ready.or(fault.ready);
             verdict.size_bytes = verdict.size_bytes.or(fault.size_bytes);
         }
         verdict
-    }
-
-    /// The failure on this side of the effect.
-    pub fn failure_at(&self, cut: Cut) -> Option<(&str, &Answer)> {
-        let (id, failure) = self.failure.as_ref()?;
-        (failure.cut == cut).then_some((id.as_str(), &failure.answer))
     }
 
     /// What the snapshots that are created at `now` are like.
@@ -54,6 +46,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
+    use orders::Cut;
     use tonic::Code as Grpc;
 
     use super::*;
@@ -68,9 +61,9 @@ mod tests {
         ]);
         assert_eq!(verdict.faults, ["one", "two"]);
         assert_eq!(verdict.latency, 2 * second);
-        assert_eq!(verdict.failure_at(Cut::BeforeEffect), None);
+        assert_eq!(verdict.failure.at(Cut::BeforeEffect), None);
         let answer = Answer::Error { code: Code(Grpc::Aborted), message: "one".to_owned() };
-        assert_eq!(verdict.failure_at(Cut::AfterEffect), Some(("one", &answer)));
+        assert_eq!(verdict.failure.at(Cut::AfterEffect), Some(("one", &answer)));
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(verdict.shape(now), Shape { ready: Readiness::At(now), size_bytes: Some(0) });
     }

@@ -24,6 +24,9 @@ pub use self::server::router;
 pub use crate::record::{Count, RequestRecord};
 pub use crate::rules::Rule;
 
+/// The path of the rules.
+const RULES: &str = "/rules";
+
 /// Which requests are asked for; what is absent lets all through.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -78,7 +78,7 @@ async fn answer(
     parts: http::request::Parts,
     body: Bytes,
 ) -> Result<Response<Source>, Closed> {
-    match verdict.failure_at(Cut::BeforeEffect) {
+    match verdict.failure.at(Cut::BeforeEffect) {
         Some((id, Answer::Status(answer))) => return Ok(failed(answer, id, info)),
         Some((id, Answer::Hang)) => core.rules.released(id).await,
         Some((id, Answer::Close | Answer::Truncate { .. })) => return Err(Closed::ByRule(id.to_owned())),
@@ -95,7 +95,7 @@ async fn answer(
         }
     };
     entry.change(|record| record.upstream_status = Some(response.status().as_u16()));
-    match verdict.failure_at(Cut::AfterEffect) {
+    match verdict.failure.at(Cut::AfterEffect) {
         Some((id, Answer::Status(answer))) => Ok(failed(answer, id, info)),
         Some((id, Answer::Close)) => Err(Closed::ByRule(id.to_owned())),
         Some((id, Answer::Truncate { after_bytes })) => {
