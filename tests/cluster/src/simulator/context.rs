@@ -59,13 +59,15 @@ pub(super) struct Context {
     pub(super) settings: Settings,
     /// What the informers delivered.
     pub(super) cache: Cache,
+    /// Objects as last worked on or written here; an older version from the informers is not looked at.
+    pub(super) known: Cache,
     pub(super) queue: Arc<Queue>,
 }
 
 impl Context {
     pub(super) fn new(api: Arc<Api>, settings: Settings) -> Self {
         let queue = Arc::new(Queue::new(settings.retry_start, settings.retry_max));
-        Self { api, settings, cache: Cache::default(), queue }
+        Self { api, settings, cache: Cache::default(), known: Cache::default(), queue }
     }
 
     /// From the cache: may be behind.
@@ -111,6 +113,33 @@ impl Context {
         let mut object = Value::clone(&*state.get(&kind, key)?);
         change(&mut object);
         state.update(&kind, key, object, part)
+    }
+
+    /// As [`update`](Self::update), and remembers the object as known.
+    pub(super) fn replace(&self, key: &Key, object: Value, part: Part) -> Result<Arc<Value>, ApiError> {
+        let written = self.update(&key.resource.to_string(), object, part)?;
+        self.known.accept(key, &written);
+        Ok(written)
+    }
+
+    /// As [`patch`](Self::patch), and remembers the object as known.
+    pub(super) fn write(
+        &self,
+        key: &Key,
+        part: Part,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Value>, ApiError> {
+        let written = self.patch(key, part, change)?;
+        self.known.accept(key, &written);
+        Ok(written)
+    }
+
+    /// Creates the object, or gives the one that is there.
+    pub(super) fn create_or_get(&self, key: &Key, object: Value) -> Result<Arc<Value>, ApiError> {
+        match self.create(&key.resource.to_string(), &key.namespace, object) {
+            Err(ApiError::AlreadyExists(_)) => self.get(key),
+            created => created,
+        }
     }
 
     pub(super) fn delete(&self, key: &Key) -> Result<Deleted, ApiError> {

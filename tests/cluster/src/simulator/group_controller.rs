@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::context::{Context, Trouble, annotation, set};
 use super::controller::{Controller, Next};
-use super::informer::{Cache, Event};
+use super::informer::Event;
 use super::keys::{
     CLAIMS, CONTENTS, GROUP_BEING_DELETED, GROUP_BOUND_FINALIZER, GROUP_CLASSES, GROUP_CONTENT_FINALIZER,
     GROUP_CONTENTS, GROUP_HANDLE, GROUPS, MEMBER_FINALIZER, SNAPSHOTS, VOLUMES,
@@ -22,7 +22,6 @@ use crate::store::Key;
 #[derive(Debug)]
 pub(super) struct GroupController {
     context: Context,
-    known: Cache,
 }
 
 impl Controller for GroupController {
@@ -31,8 +30,7 @@ impl Controller for GroupController {
     }
 
     fn concerns(&self, event: &Event) -> Vec<Key> {
-        let wanted = [GROUPS, GROUP_CONTENTS].into_iter().any(|name| event.key.resource == name.into());
-        wanted.then(|| event.key.clone()).into_iter().collect()
+        event.about(&[GROUPS, GROUP_CONTENTS])
     }
 
     async fn sync(&self, key: &Key) -> Result<Next, Trouble> {
@@ -47,26 +45,27 @@ impl Controller for GroupController {
 
 impl GroupController {
     pub(super) fn new(context: Context) -> Self {
-        Self { context, known: Cache::default() }
+        Self { context }
     }
 
     fn sync_content(&self, key: &Key) -> Result<(), Trouble> {
         let Some(content) = self.context.cache.get(key) else {
-            if let Some(gone) = self.known.remove(key) {
+            if let Some(gone) = self.context.known.remove(key) {
                 self.context.queue.add(referred(&gone));
             }
             return Ok(());
         };
-        if !self.known.accept(key, &content) || set(&content, "/spec/volumeGroupSnapshotRef/uid").is_none() {
+        if !self.context.known.accept(key, &content)
+            || set(&content, "/spec/volumeGroupSnapshotRef/uid").is_none()
+        {
             return Ok(());
         }
         if !object::deleting(&content)
             && !object::finalizers(&content).any(|held| held == GROUP_CONTENT_FINALIZER)
         {
-            let written = self.context.patch(key, Part::Main, |object| {
+            self.context.write(key, Part::Main, |object| {
                 object::set_finalizer(object, GROUP_CONTENT_FINALIZER, true);
             })?;
-            self.known.accept(key, &written);
             return Ok(());
         }
         if content.get("status").is_some() {
@@ -77,10 +76,10 @@ impl GroupController {
 
     fn sync_group(&self, key: &Key) -> Result<(), Trouble> {
         let Some(group) = self.context.cache.get(key) else {
-            self.known.remove(key);
+            self.context.known.remove(key);
             return Ok(());
         };
-        if !self.known.accept(key, &group) {
+        if !self.context.known.accept(key, &group) {
             return Ok(());
         }
         if object::deleting(&group) {
@@ -91,7 +90,7 @@ impl GroupController {
         if content.is_some() && !object::finalizers(&group).any(|held| held == GROUP_BOUND_FINALIZER) {
             let mut with = Value::clone(&group);
             object::set_finalizer(&mut with, GROUP_BOUND_FINALIZER, true);
-            group = self.update(key, with, Part::Main)?;
+            group = self.context.replace(key, with, Part::Main)?;
         }
         let bound = set(&group, "/status/boundVolumeGroupSnapshotContentName").is_some();
         if bound && group["status"]["readyToUse"] == true {
@@ -127,7 +126,7 @@ impl GroupController {
     fn content_of(&self, group: &Value) -> Option<Arc<Value>> {
         let given = set(group, "/spec/source/volumeGroupSnapshotContentName");
         let name = given.map_or_else(|| dynamic_name(group), str::to_owned);
-        let content = self.known.get(&Key::new(GROUP_CONTENTS, "", &name))?;
+        let content = self.context.known.get(&Key::new(GROUP_CONTENTS, "", &name))?;
         let reference = &content["spec"]["volumeGroupSnapshotRef"];
         let uid = text(reference, "/uid");
         let ours = text(reference, "/name") == object::name(group)
@@ -141,14 +140,12 @@ impl GroupController {
             return Ok(content.clone());
         }
         let key = Key::new(GROUP_CONTENTS, "", object::name(content));
-        let written = self.context.patch(&key, Part::Main, |object| {
+        Ok(self.context.write(&key, Part::Main, |object| {
             object["spec"]["volumeGroupSnapshotRef"]["uid"] = object::uid(group).into();
             if let Some(class) = set(group, "/spec/volumeGroupSnapshotClassName") {
                 object["spec"]["volumeGroupSnapshotClassName"] = class.into();
             }
-        })?;
-        self.known.accept(&key, &written);
-        Ok(written)
+        })?)
     }
 
     fn create_content(&self, group: &Value) -> Result<Arc<Value>, Trouble> {
@@ -177,8 +174,8 @@ impl GroupController {
             },
         });
         let key = Key::new(GROUP_CONTENTS, "", &name);
-        let created = self.create_or_get(&key, content)?;
-        self.known.accept(&key, &created);
+        let created = self.context.create_or_get(&key, content)?;
+        self.context.known.accept(&key, &created);
         Ok(created)
     }
 
@@ -246,13 +243,13 @@ impl GroupController {
             spec["sourceVolumeMode"] = mode.into();
         }
         let content_key = Key::new(CONTENTS, "", &content_name);
-        self.create_or_get(
+        self.context.create_or_get(
             &content_key,
             json!({"metadata": {"name": content_name, "annotations": {GROUP_HANDLE: handle}}, "spec": spec}),
         )?;
         let claim = volume.map_or("", |volume| text(volume, "/spec/claimRef/name"));
         let key = Key::new(SNAPSHOTS, namespace, &name);
-        let snapshot = self.create_or_get(
+        let snapshot = self.context.create_or_get(
             &key,
             json!({
                 "metadata": {"name": name, "finalizers": [MEMBER_FINALIZER], "ownerReferences": [owner(group)]},
@@ -277,13 +274,6 @@ impl GroupController {
         Ok(())
     }
 
-    fn create_or_get(&self, key: &Key, object: Value) -> Result<Arc<Value>, Trouble> {
-        match self.context.create(&key.resource.to_string(), &key.namespace, object) {
-            Err(ApiError::AlreadyExists(_)) => Ok(self.context.get(key)?),
-            created => Ok(created?),
-        }
-    }
-
     fn copy_status(&self, key: &Key, content: &Value) -> Result<(), Trouble> {
         let mut group = Value::clone(&*self.context.get(key)?);
         let from = &content["status"];
@@ -301,7 +291,7 @@ impl GroupController {
         object::set_field(&mut status, "error", error);
         if group.get("status") != Some(&status) {
             object::set_field(&mut group, "status", Some(status));
-            self.update(key, group, Part::Status)?;
+            self.context.replace(key, group, Part::Status)?;
         }
         Ok(())
     }
@@ -316,14 +306,13 @@ impl GroupController {
         let content_key = Key::new(GROUP_CONTENTS, "", name);
         let ours =
             |content: &Arc<Value>| text(content, "/spec/volumeGroupSnapshotRef/uid") == object::uid(group);
-        let content = self.known.get(&content_key).filter(ours);
+        let content = self.context.known.get(&content_key).filter(ours);
         let mut release = true;
         if let Some(content) = content {
             if annotation(&content, GROUP_BEING_DELETED).is_none() {
-                let written = self.context.patch(&content_key, Part::Main, |object| {
+                self.context.write(&content_key, Part::Main, |object| {
                     object["metadata"]["annotations"][GROUP_BEING_DELETED] = "yes".into();
                 })?;
-                self.known.accept(&content_key, &written);
             }
             if text(&content, "/spec/deletionPolicy") == "Delete" {
                 self.context.delete(&content_key)?;
@@ -341,18 +330,12 @@ impl GroupController {
         if release {
             let mut without = group.clone();
             object::set_finalizer(&mut without, GROUP_BOUND_FINALIZER, false);
-            self.update(key, without, Part::Main)?;
+            self.context.replace(key, without, Part::Main)?;
         }
         Ok(())
     }
 
     // === Writing ===
-
-    fn update(&self, key: &Key, object: Value, part: Part) -> Result<Arc<Value>, Trouble> {
-        let written = self.context.update(GROUPS, object, part)?;
-        self.known.accept(key, &written);
-        Ok(written)
-    }
 
     fn tell(&self, key: &Key, group: &Value, message: &str) -> Result<(), Trouble> {
         if text(group, "/status/error/message") == message {
@@ -361,7 +344,8 @@ impl GroupController {
         let mut told = group.clone();
         told["status"]["error"] = json!({"message": message, "time": object::now()});
         told["status"]["readyToUse"] = false.into();
-        self.update(key, told, Part::Status).map(|_| ())
+        self.context.replace(key, told, Part::Status)?;
+        Ok(())
     }
 }
 

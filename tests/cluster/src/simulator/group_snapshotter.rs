@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::context::{Context, Trouble, annotation, set};
 use super::controller::{Controller, Next};
 use super::driver::Driver;
-use super::informer::{Cache, Event};
+use super::informer::Event;
 use super::keys::{
     GROUP_BEING_CREATED, GROUP_BEING_DELETED, GROUP_CLASSES, GROUP_CONTENT_FINALIZER, GROUP_CONTENTS,
 };
+use super::sidecar::parameters;
 use super::snapshotter::is_final;
 use crate::object::{self, text};
 use crate::rules::update::Part;
@@ -23,7 +24,6 @@ use crate::store::Key;
 pub(super) struct GroupSnapshotter {
     context: Context,
     driver: Arc<Driver>,
-    known: Cache,
 }
 
 impl Controller for GroupSnapshotter {
@@ -32,16 +32,15 @@ impl Controller for GroupSnapshotter {
     }
 
     fn concerns(&self, event: &Event) -> Vec<Key> {
-        let relevant = event.key.resource == GROUP_CONTENTS.into();
-        relevant.then(|| event.key.clone()).into_iter().collect()
+        event.about(&[GROUP_CONTENTS])
     }
 
     async fn sync(&self, key: &Key) -> Result<Next, Trouble> {
         let Some(content) = self.context.cache.get(key) else {
-            self.known.remove(key);
+            self.context.known.remove(key);
             return Ok(Next::Rest);
         };
-        if text(&content, "/spec/driver") != self.driver.name() || !self.known.accept(key, &content) {
+        if text(&content, "/spec/driver") != self.driver.name() || !self.context.known.accept(key, &content) {
             return Ok(Next::Rest);
         }
         if should_delete(&content) {
@@ -55,7 +54,7 @@ impl Controller for GroupSnapshotter {
             return Ok(Next::Rest);
         }
         if content["status"]["readyToUse"] == true {
-            self.created(key, &content)?;
+            self.context.created(key, &content, GROUP_BEING_CREATED)?;
             return Ok(Next::Rest);
         }
         let first = content.get("status").is_none() && !content["spec"]["source"]["volumeHandles"].is_null();
@@ -66,11 +65,11 @@ impl Controller for GroupSnapshotter {
         };
         match self.bring_forward(key, &content).await {
             Ok(content) => {
-                self.known.accept(key, &content);
+                self.context.known.accept(key, &content);
                 Ok(Next::Rest)
             }
             Err(trouble) => {
-                self.tell(key, &trouble.during(step).to_string())?;
+                self.context.tell(key, &trouble.during(step).to_string())?;
                 Ok(Next::Again)
             }
         }
@@ -83,7 +82,7 @@ impl Controller for GroupSnapshotter {
 
 impl GroupSnapshotter {
     pub(super) fn new(context: Context, driver: Arc<Driver>) -> Self {
-        Self { context, driver, known: Cache::default() }
+        Self { context, driver }
     }
 
     async fn bring_forward(&self, key: &Key, content: &Arc<Value>) -> Result<Arc<Value>, Trouble> {
@@ -105,11 +104,11 @@ impl GroupSnapshotter {
                 let now = Timestamp::now();
                 let ready = members.iter().all(|member| member.ready.at(now));
                 let content = self.write_status(key, &group, &members, ready)?;
-                self.created(key, &content)
+                self.context.created(key, &content, GROUP_BEING_CREATED)
             }
             Err(status) => {
                 if is_final(status.code()) {
-                    self.created(key, &annotated)?;
+                    self.context.created(key, &annotated, GROUP_BEING_CREATED)?;
                 }
                 let volumes = texts(&content["spec"]["source"]["volumeHandles"]).join(" ");
                 let step = format!("failed to take group snapshot of the volumes [{volumes}]");
@@ -129,20 +128,13 @@ impl GroupSnapshotter {
             );
             Trouble::Object(cause).quoted(&step)
         })?;
-        let given = class["parameters"].as_object().into_iter().flatten();
-        let mut parameters: Parameters = given
-            .filter(|(key, _)| !key.starts_with("csi.storage.k8s.io/"))
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect();
         let reference = &content["spec"]["volumeGroupSnapshotRef"];
-        for (key, value) in [
+        let names = [
             ("volumegroupsnapshot/name", text(reference, "/name")),
             ("volumegroupsnapshot/namespace", text(reference, "/namespace")),
             ("volumegroupsnapshotcontent/name", name),
-        ] {
-            parameters.insert(format!("csi.storage.k8s.io/{key}"), value.to_owned());
-        }
-        Ok(parameters)
+        ];
+        Ok(parameters(&class, names))
     }
 
     /// Says that a creation is under way; the content isn't deleted meanwhile.
@@ -150,25 +142,9 @@ impl GroupSnapshotter {
         if annotation(content, GROUP_BEING_CREATED).is_some() {
             return Ok(content.clone());
         }
-        let written = self.context.patch(key, Part::Main, |object| {
+        Ok(self.context.write(key, Part::Main, |object| {
             object["metadata"]["annotations"][GROUP_BEING_CREATED] = "yes".into();
-        })?;
-        self.known.accept(key, &written);
-        Ok(written)
-    }
-
-    /// Says that no creation is under way any more.
-    fn created(&self, key: &Key, content: &Arc<Value>) -> Result<Arc<Value>, Trouble> {
-        if annotation(content, GROUP_BEING_CREATED).is_none() {
-            return Ok(content.clone());
-        }
-        let written = self.context.patch(key, Part::Main, |object| {
-            if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-                annotations.remove(GROUP_BEING_CREATED);
-            }
-        })?;
-        self.known.accept(key, &written);
-        Ok(written)
+        })?)
     }
 
     fn write_status(
@@ -186,21 +162,6 @@ impl GroupSnapshotter {
         let mut written = Value::clone(&content);
         object::set_field(&mut written, "status", Some(status));
         Ok(self.context.update(GROUP_CONTENTS, written, Part::Status)?)
-    }
-
-    /// Writes the trouble where users and the group controller look for it.
-    fn tell(&self, key: &Key, message: &str) -> Result<(), Trouble> {
-        let error = json!({"message": message, "time": object::now()});
-        let known = self.known.get(key);
-        if known.is_some_and(|content| text(&content, "/status/error/message") == message) {
-            return Ok(());
-        }
-        let written = self.context.patch(key, Part::Status, |object| {
-            object["status"]["error"] = error;
-            object["status"]["readyToUse"] = false.into();
-        })?;
-        self.known.accept(key, &written);
-        Ok(())
     }
 
     async fn delete(&self, key: &Key, content: &Value) -> Result<Arc<Value>, Trouble> {
@@ -228,10 +189,9 @@ impl GroupSnapshotter {
 
     fn release(&self, key: &Key, content: &Value) -> Result<(), Trouble> {
         if object::finalizers(content).any(|held| held == GROUP_CONTENT_FINALIZER) {
-            let written = self.context.patch(key, Part::Main, |object| {
+            self.context.write(key, Part::Main, |object| {
                 object::set_finalizer(object, GROUP_CONTENT_FINALIZER, false);
             })?;
-            self.known.accept(key, &written);
         }
         Ok(())
     }

@@ -20,6 +20,14 @@ pub(super) struct Event {
     pub(super) after: Option<Arc<Value>>,
 }
 
+impl Event {
+    /// The object, if it is of one of these resources.
+    pub(super) fn about(&self, resources: &[&str]) -> Vec<Key> {
+        let wanted = resources.iter().any(|name| self.key.resource == (*name).into());
+        wanted.then(|| self.key.clone()).into_iter().collect()
+    }
+}
+
 type Objects = BTreeMap<Key, Arc<Value>>;
 
 /// The objects of some resources, as of the last delivery.

@@ -32,6 +32,7 @@ mod keys;
 mod provisioner;
 mod quantity;
 mod queue;
+mod sidecar;
 mod snapshot_controller;
 mod snapshotter;
 

@@ -12,7 +12,7 @@ use crate::object;
 use crate::rules::update::Part;
 use crate::simulator::context::{Context, Trouble, annotation, set};
 use crate::simulator::controller::{Controller, Next};
-use crate::simulator::informer::{Cache, Event};
+use crate::simulator::informer::Event;
 use crate::simulator::keys::{
     BEING_DELETED, BOUND_FINALIZER, CLAIMS, CLASSES, CONTENT_FINALIZER, CONTENTS, DEFAULT_CLASS,
     GROUP_CONTENTS, GROUPS, MEMBER_FINALIZER, SECRET_NAME, SECRET_NAMESPACE, SNAPSHOTS, SOURCE_FINALIZER,
@@ -24,8 +24,6 @@ use crate::store::Key;
 #[derive(Debug)]
 pub(in crate::simulator) struct SnapshotController {
     context: Context,
-    /// Snapshots and contents as last worked on or written here.
-    known: Cache,
 }
 
 impl Controller for SnapshotController {
@@ -34,9 +32,7 @@ impl Controller for SnapshotController {
     }
 
     fn concerns(&self, event: &Event) -> Vec<Key> {
-        let resource = &event.key.resource;
-        let wanted = [SNAPSHOTS, CONTENTS].into_iter().any(|name| *resource == name.into());
-        wanted.then(|| event.key.clone()).into_iter().collect()
+        event.about(&[SNAPSHOTS, CONTENTS])
     }
 
     async fn sync(&self, key: &Key) -> Result<Next, Trouble> {
@@ -51,32 +47,34 @@ impl Controller for SnapshotController {
 
 impl SnapshotController {
     pub(in crate::simulator) fn new(context: Context) -> Self {
-        Self { context, known: Cache::default() }
+        Self { context }
     }
 
     // === Contents ===
 
     fn sync_content(&self, key: &Key) -> Result<(), Trouble> {
         let Some(content) = self.context.cache.get(key) else {
-            if let Some(gone) = self.known.remove(key) {
+            if let Some(gone) = self.context.known.remove(key) {
                 self.context.queue.add(referred(&gone));
             }
             return Ok(());
         };
         // One that no snapshot is bound to yet is left alone: it gets no finalizer either.
-        if !self.known.accept(key, &content) || set(&content, "/spec/volumeSnapshotRef/uid").is_none() {
+        if !self.context.known.accept(key, &content) || set(&content, "/spec/volumeSnapshotRef/uid").is_none()
+        {
             return Ok(());
         }
         if !object::deleting(&content) && !object::finalizers(&content).any(|held| held == CONTENT_FINALIZER)
         {
-            self.patch(key, Part::Main, |object| {
+            self.context.write(key, Part::Main, |object| {
                 object::set_finalizer(object, CONTENT_FINALIZER, true);
             })?;
             return Ok(());
         }
         let snapshot_key = referred(&content);
         let uid = object::text(&content, "/spec/volumeSnapshotRef/uid");
-        let Some(snapshot) = self.known.get(&snapshot_key).filter(|snapshot| object::uid(snapshot) == uid)
+        let Some(snapshot) =
+            self.context.known.get(&snapshot_key).filter(|snapshot| object::uid(snapshot) == uid)
         else {
             return Ok(());
         };
@@ -97,7 +95,7 @@ impl SnapshotController {
         // All annotations are replaced by those known here, as the original does.
         let mut annotations = content["metadata"]["annotations"].clone();
         annotations[BEING_DELETED] = "yes".into();
-        self.patch(key, Part::Main, |object| object["metadata"]["annotations"] = annotations)?;
+        self.context.write(key, Part::Main, |object| object["metadata"]["annotations"] = annotations)?;
         Ok(())
     }
 
@@ -105,7 +103,7 @@ impl SnapshotController {
 
     fn sync_snapshot(&self, key: &Key) -> Result<(), Trouble> {
         let Some(snapshot) = self.context.cache.get(key) else {
-            if let Some(gone) = self.known.remove(key)
+            if let Some(gone) = self.context.known.remove(key)
                 && let Some(content) = set(&gone, "/status/boundVolumeSnapshotContentName")
             {
                 self.context.queue.add(Key::new(CONTENTS, "", content));
@@ -119,7 +117,7 @@ impl SnapshotController {
                 return Err(trouble);
             }
         }
-        if !self.known.accept(key, &snapshot) {
+        if !self.context.known.accept(key, &snapshot) {
             return Ok(());
         }
         self.release_claim(&snapshot, false)?;
@@ -135,7 +133,7 @@ impl SnapshotController {
             if bound {
                 object::set_finalizer(&mut with, BOUND_FINALIZER, true);
             }
-            self.update(key, with, Part::Main)?;
+            self.context.replace(key, with, Part::Main)?;
             // The original goes on with the version from before.
         }
         let ready = snapshot["status"]["readyToUse"] == true;
@@ -157,7 +155,7 @@ impl SnapshotController {
         match found {
             Ok(None) => (snapshot, Ok(())),
             Ok(Some(name)) => {
-                let written = self.patch(key, Part::Main, |object| {
+                let written = self.context.write(key, Part::Main, |object| {
                     object["spec"]["volumeSnapshotClassName"] = name.into();
                 });
                 (written.unwrap_or(snapshot), Ok(()))
@@ -197,7 +195,7 @@ impl SnapshotController {
     fn content_of(&self, key: &Key, snapshot: &Arc<Value>) -> Result<Option<Arc<Value>>, Trouble> {
         let given = set(snapshot, "/spec/source/volumeSnapshotContentName");
         let name = given.map_or_else(|| dynamic_name(snapshot), str::to_owned);
-        let Some(content) = self.known.get(&Key::new(CONTENTS, "", &name)) else { return Ok(None) };
+        let Some(content) = self.context.known.get(&Key::new(CONTENTS, "", &name)) else { return Ok(None) };
         let dynamic = set(&content, "/spec/source/volumeHandle").is_some();
         let told = if given.is_some() && dynamic {
             "VolumeSnapshotContent is dynamically provisioned while expecting a pre-provisioned one"
@@ -247,7 +245,7 @@ impl SnapshotController {
     /// The content of a group's member is made with the group.
     fn bring_member_forward(&self, key: &Key, snapshot: &Value) -> Result<(), Trouble> {
         let name = set(snapshot, "/status/boundVolumeSnapshotContentName");
-        let content = name.and_then(|name| self.known.get(&Key::new(CONTENTS, "", name)));
+        let content = name.and_then(|name| self.context.known.get(&Key::new(CONTENTS, "", name)));
         let waiting = || Trouble::Object(format!("group member {} has no content yet", key.name));
         let content = content.ok_or_else(waiting)?;
         self.copy_status(key, &content)
@@ -261,12 +259,12 @@ impl SnapshotController {
             return Ok(content.clone());
         }
         let key = Key::new(CONTENTS, "", object::name(content));
-        self.patch(&key, Part::Main, |object| {
+        Ok(self.context.write(&key, Part::Main, |object| {
             object["spec"]["volumeSnapshotRef"]["uid"] = object::uid(snapshot).into();
             if let Some(class) = class {
                 object["spec"]["volumeSnapshotClassName"] = class.into();
             }
-        })
+        })?)
     }
 
     fn create_content(&self, snapshot: &Value) -> Result<Arc<Value>, Trouble> {
@@ -301,20 +299,15 @@ impl SnapshotController {
             content["metadata"]["annotations"] = json!({SECRET_NAME: name, SECRET_NAMESPACE: namespace});
         }
         let key = Key::new(CONTENTS, "", &dynamic_name(snapshot));
-        match self.context.create(CONTENTS, "", content) {
-            Ok(created) => {
-                self.known.accept(&key, &created);
-                Ok(created)
-            }
-            Err(crate::error::ApiError::AlreadyExists(_)) => Ok(self.context.get(&key)?),
-            Err(error) => Err(error.into()),
-        }
+        let created = self.context.create_or_get(&key, content)?;
+        self.context.known.accept(&key, &created);
+        Ok(created)
     }
 
     /// Looks whether a ready snapshot still has its content.
     fn check_bound(&self, key: &Key, snapshot: &Arc<Value>) -> Result<(), Trouble> {
         let name = object::text(snapshot, "/status/boundVolumeSnapshotContentName");
-        match self.known.get(&Key::new(CONTENTS, "", name)) {
+        match self.context.known.get(&Key::new(CONTENTS, "", name)) {
             None => self.tell(key, snapshot, "VolumeSnapshotContent is missing", true),
             Some(content) if !refers_to(&content, snapshot, false) => {
                 let told = "VolumeSnapshotContent is not bound to the VolumeSnapshot correctly";
@@ -337,7 +330,8 @@ impl SnapshotController {
         let mut owners = owned["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         owners.push(owner(&group));
         object::set_metadata(&mut owned, "ownerReferences", Some(owners.into()));
-        self.update(key, owned, Part::Main)
+        self.context.replace(key, owned, Part::Main)?;
+        Ok(())
     }
 
     /// The name of the group that a member's content belongs to; none for a content outside of groups.
@@ -361,7 +355,7 @@ impl SnapshotController {
         }
         if snapshot.get("status") != Some(&status) {
             object::set_field(&mut snapshot, "status", Some(status));
-            self.update(key, snapshot, Part::Status)?;
+            self.context.replace(key, snapshot, Part::Status)?;
         }
         Ok(())
     }
@@ -377,7 +371,8 @@ impl SnapshotController {
             set(snapshot, "/spec/source/persistentVolumeClaimName").map(|_| dynamic_name(snapshot))
         });
         let content_key = Key::new(CONTENTS, "", &name.unwrap_or_default());
-        let content = self.known.get(&content_key).filter(|content| refers_to(content, snapshot, false));
+        let content =
+            self.context.known.get(&content_key).filter(|content| refers_to(content, snapshot, false));
         if content.is_some() && self.restores_from(snapshot) {
             let name = object::name(snapshot);
             return Err(Trouble::Object(format!("snapshot {name} is being used to restore a PVC")));
@@ -405,7 +400,7 @@ impl SnapshotController {
             object::set_finalizer(&mut without, BOUND_FINALIZER, false);
         }
         if without != **snapshot {
-            self.update(key, without, Part::Main)?;
+            self.context.replace(key, without, Part::Main)?;
         }
         Ok(())
     }
@@ -422,19 +417,6 @@ impl SnapshotController {
 
     // === Writing ===
 
-    fn patch(&self, key: &Key, part: Part, change: impl FnOnce(&mut Value)) -> Result<Arc<Value>, Trouble> {
-        let written = self.context.patch(key, part, change)?;
-        self.known.accept(key, &written);
-        Ok(written)
-    }
-
-    fn update(&self, key: &Key, object: Value, part: Part) -> Result<(), Trouble> {
-        let resource = key.resource.to_string();
-        let written = self.context.update(&resource, object, part)?;
-        self.known.accept(key, &written);
-        Ok(())
-    }
-
     /// Writes the trouble into the snapshot's status.
     fn tell(&self, key: &Key, snapshot: &Arc<Value>, message: &str, not_ready: bool) -> Result<(), Trouble> {
         if object::text(snapshot, "/status/error/message") == message {
@@ -445,6 +427,7 @@ impl SnapshotController {
         if not_ready {
             told["status"]["readyToUse"] = false.into();
         }
-        self.update(key, told, Part::Status)
+        self.context.replace(key, told, Part::Status)?;
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use csi_driver::state::{NewSnapshot, Parameters, Snapshot};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::rules::{owns_a_snapshot, ready, should_delete, status_of, worth_a_look};
 use crate::object;
@@ -16,10 +16,11 @@ use crate::rules::update::Part;
 use crate::simulator::context::{Context, Trouble, annotation, set};
 use crate::simulator::controller::{Controller, Next};
 use crate::simulator::driver::Driver;
-use crate::simulator::informer::{Cache, Event};
+use crate::simulator::informer::Event;
 use crate::simulator::keys::{
     BEING_CREATED, CLASSES, CONTENT_FINALIZER, CONTENTS, GROUP_HANDLE, SECRET_NAME, SECRET_NAMESPACE,
 };
+use crate::simulator::sidecar::parameters;
 use crate::store::Key;
 
 /// The sidecar of one driver.
@@ -27,8 +28,6 @@ use crate::store::Key;
 pub(in crate::simulator) struct Snapshotter {
     context: Context,
     driver: Arc<Driver>,
-    /// The versions worked on and written; an older one from the informer is not looked at.
-    known: Cache,
 }
 
 impl Controller for Snapshotter {
@@ -37,20 +36,20 @@ impl Controller for Snapshotter {
     }
 
     fn concerns(&self, event: &Event) -> Vec<Key> {
-        let relevant = event.key.resource == CONTENTS.into()
-            && match (&event.before, &event.after) {
-                (Some(before), Some(after)) => worth_a_look(before, after),
-                _ => true,
-            };
-        relevant.then(|| event.key.clone()).into_iter().collect()
+        match (&event.before, &event.after) {
+            (Some(before), Some(after)) if !worth_a_look(before, after) => Vec::new(),
+            _ => event.about(&[CONTENTS]),
+        }
     }
 
     async fn sync(&self, key: &Key) -> Result<Next, Trouble> {
         let Some(content) = self.context.cache.get(key) else {
-            self.known.remove(key);
+            self.context.known.remove(key);
             return Ok(Next::Rest);
         };
-        if object::text(&content, "/spec/driver") != self.driver.name() || !self.known.accept(key, &content) {
+        if object::text(&content, "/spec/driver") != self.driver.name()
+            || !self.context.known.accept(key, &content)
+        {
             return Ok(Next::Rest);
         }
         if should_delete(&content) {
@@ -59,7 +58,7 @@ impl Controller for Snapshotter {
             return Ok(Next::Rest);
         }
         if ready(&content) {
-            self.created(key, &content)?;
+            self.context.created(key, &content, BEING_CREATED)?;
             return Ok(Next::Rest);
         }
         let first = content.get("status").is_none() && set(&content, "/spec/source/volumeHandle").is_some();
@@ -67,11 +66,11 @@ impl Controller for Snapshotter {
             if first { "Failed to create snapshot" } else { "Failed to check and update snapshot content" };
         match self.bring_forward(key, &content).await {
             Ok(content) => {
-                self.known.accept(key, &content);
+                self.context.known.accept(key, &content);
                 Ok(if ready(&content) { Next::Rest } else { Next::Again })
             }
             Err(trouble) => {
-                self.tell(key, &trouble.during(step).to_string())?;
+                self.context.tell(key, &trouble.during(step).to_string())?;
                 Ok(Next::Again)
             }
         }
@@ -84,7 +83,7 @@ impl Controller for Snapshotter {
 
 impl Snapshotter {
     pub(in crate::simulator) fn new(context: Context, driver: Arc<Driver>) -> Self {
-        Self { context, driver, known: Cache::default() }
+        Self { context, driver }
     }
 
     // === Creation and status ===
@@ -123,11 +122,11 @@ impl Snapshotter {
         match self.driver.create_snapshot(new, self.context.settings.rpc_timeout).await {
             Ok(snapshot) => {
                 let content = self.write_status(key, snapshot.id.clone(), &snapshot)?;
-                Ok(self.created(key, &content)?)
+                self.context.created(key, &content, BEING_CREATED)
             }
             Err(status) => {
                 if is_final(status.code()) {
-                    self.created(key, &annotated)?;
+                    self.context.created(key, &annotated, BEING_CREATED)?;
                 }
                 Err(Trouble::from(status).quoted(&format!("failed to take snapshot of the volume {volume}")))
             }
@@ -145,20 +144,13 @@ impl Snapshotter {
             missing(format!("volumesnapshotclass.snapshot.storage.k8s.io {class_name:?} not found"))
         })?;
         self.secret(content).map_err(|trouble| trouble.quoted(&step))?;
-        let given = class["parameters"].as_object().into_iter().flatten();
-        let mut parameters: Parameters = given
-            .filter(|(key, _)| !key.starts_with("csi.storage.k8s.io/"))
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect();
         let reference = &content["spec"]["volumeSnapshotRef"];
-        for (key, value) in [
+        let names = [
             ("volumesnapshot/name", object::text(reference, "/name")),
             ("volumesnapshot/namespace", object::text(reference, "/namespace")),
             ("volumesnapshotcontent/name", name),
-        ] {
-            parameters.insert(format!("csi.storage.k8s.io/{key}"), value.to_owned());
-        }
-        Ok(parameters)
+        ];
+        Ok(parameters(&class, names))
     }
 
     /// Says that a creation is under way; the content isn't deleted meanwhile.
@@ -169,24 +161,7 @@ impl Snapshotter {
         // All annotations are replaced by those known here, as the original does.
         let mut annotations = content["metadata"]["annotations"].clone();
         annotations[BEING_CREATED] = "yes".into();
-        let written =
-            self.context.patch(key, Part::Main, |object| object["metadata"]["annotations"] = annotations)?;
-        self.known.accept(key, &written);
-        Ok(written)
-    }
-
-    /// Says that no creation is under way any more.
-    fn created(&self, key: &Key, content: &Arc<Value>) -> Result<Arc<Value>, Trouble> {
-        if annotation(content, BEING_CREATED).is_none() {
-            return Ok(content.clone());
-        }
-        let written = self.context.patch(key, Part::Main, |object| {
-            if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-                annotations.remove(BEING_CREATED);
-            }
-        })?;
-        self.known.accept(key, &written);
-        Ok(written)
+        Ok(self.context.write(key, Part::Main, |object| object["metadata"]["annotations"] = annotations)?)
     }
 
     fn write_status(&self, key: &Key, handle: String, snapshot: &Snapshot) -> Result<Arc<Value>, Trouble> {
@@ -196,21 +171,6 @@ impl Snapshotter {
             Some(status) => self.context.patch(key, Part::Status, |object| object["status"] = status)?,
             None => content,
         })
-    }
-
-    /// Writes the trouble where users and the snapshot controller look for it.
-    fn tell(&self, key: &Key, message: &str) -> Result<(), Trouble> {
-        let content = self.known.get(key).ok_or_else(|| Trouble::Object(format!("{} is gone", key.name)))?;
-        if object::text(&content, "/status/error/message") == message {
-            return Ok(());
-        }
-        let error = json!({"message": message, "time": object::now()});
-        let written = self.context.patch(key, Part::Status, |object| {
-            object["status"]["error"] = error;
-            object["status"]["readyToUse"] = false.into();
-        })?;
-        self.known.accept(key, &written);
-        Ok(())
     }
 
     // === Deletion ===
@@ -235,10 +195,8 @@ impl Snapshotter {
             return Ok(());
         }
         let finalizers = without["metadata"].get("finalizers").cloned();
-        let written = self
-            .context
-            .patch(key, Part::Main, |object| object::set_metadata(object, "finalizers", finalizers))?;
-        self.known.accept(key, &written);
+        self.context
+            .write(key, Part::Main, |object| object::set_metadata(object, "finalizers", finalizers))?;
         Ok(())
     }
 
