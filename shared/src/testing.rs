@@ -28,6 +28,7 @@
 use std::sync::Arc;
 
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tonic::transport::Channel;
 
 use crate::grpc::{ListedKinds, Router};
@@ -74,6 +75,38 @@ impl TestServer {
     pub fn channel(&self) -> Channel {
         self.channel.clone()
     }
+}
+
+/// An archived object as a restore action gets it for its item: Velero has taken its status and what belongs to its past
+/// life out of its metadata. The action gets the object as it was archived beside it.
+///
+/// ```
+/// # use serde_json::json;
+/// let archived = json!({"kind": "Pod", "metadata": {"name": "web", "uid": "42"}, "status": {"phase": "Running"}});
+/// let item = velero_plugin::testing::to_be_restored(&archived);
+/// assert_eq!(item, json!({"kind": "Pod", "metadata": {"name": "web"}}));
+/// ```
+#[must_use]
+pub fn to_be_restored(archived: &Value) -> Value {
+    const PAST: [&str; 9] = [
+        "generateName",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "ownerReferences",
+    ];
+    let mut object = archived.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !PAST.contains(&field.as_str()));
+    }
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    object
 }
 
 impl Drop for TestServer {

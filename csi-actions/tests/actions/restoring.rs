@@ -14,6 +14,7 @@ use csi_actions::restore::volumesnapshotcontent::ContentRestore;
 use csi_actions::settings::Mode;
 use serde_json::{Value, json};
 use velero_plugin::restore::{Outcome, RestoreInput, RestoreItemActionV2};
+use velero_plugin::testing::to_be_restored;
 use velero_plugin::{OperationId, Progress, ResourceIdentifier, Restore};
 
 use crate::bed::{Bed, CLAIMS, CONTENTS, SAFE, SNAPSHOTS, item, name};
@@ -159,7 +160,7 @@ impl<'a> Restoring<'a> {
             self.volume_of(&object).await;
         }
         let archived_name = name(&object).to_owned();
-        let came = stripped(&object);
+        let came = to_be_restored(&object);
         let action = Arc::clone(&self.actions[resource]);
         let restore = Restore::from(self.restore.clone());
         let input = RestoreInput { item: item(&came), from_backup: item(&object), restore: restore.clone() };
@@ -293,27 +294,6 @@ fn reserve(volume: &mut Value, restore: &Value) {
     reference.retain(|field, _| field != "uid" && field != "resourceVersion");
     let namespace = reference["namespace"].as_str().unwrap().to_owned();
     reference["namespace"] = Restore::from(restore.clone()).target_namespace(&namespace).into();
-}
-
-/// Without what Velero takes away before an action sees the object.
-fn stripped(object: &Value) -> Value {
-    let mut object = object.clone();
-    let fields = [
-        "generateName",
-        "selfLink",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "ownerReferences",
-    ];
-    for field in fields {
-        object["metadata"].as_object_mut().unwrap().remove(field);
-    }
-    object.as_object_mut().unwrap().remove("status");
-    object
 }
 
 fn namespace(object: &Value) -> &str {

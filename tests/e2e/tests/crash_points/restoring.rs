@@ -11,6 +11,7 @@ use velero_host::client::restore_item_action::Executed;
 use velero_host::client::{Plugin, ResourceIdentifier, RestoreItemAction};
 use velero_host::session::Session;
 use velero_plugin::Kind;
+use velero_plugin::testing::to_be_restored;
 
 use crate::world::{CLAIMS, CONTENTS, NAMESPACE, SAFE, SNAPSHOTS, VOLUMES, World, name};
 
@@ -19,18 +20,6 @@ const CLASSES: &str = "volumesnapshotclasses.snapshot.storage.k8s.io";
 const ORDER: [&str; 5] = [CLASSES, CONTENTS, SNAPSHOTS, VOLUMES, CLAIMS];
 /// Velero asks every second.
 const POLL: Duration = Duration::from_millis(20);
-/// What Velero takes away before an action sees the object.
-const STRIPPED: [&str; 9] = [
-    "generateName",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-];
 
 /// What a restore came to.
 #[derive(Debug, Default)]
@@ -144,7 +133,7 @@ impl Restoring<'_> {
             let volume = identifier(VOLUMES, "", volume);
             Box::pin(self.additional(vec![volume])).await?;
         }
-        let came = stripped(&archived);
+        let came = to_be_restored(&archived);
         let Some(action) = self.actions.get(resource).cloned() else { return self.create(item, came) };
         let executed = match action.execute(&came, &archived, self.restore).await {
             Ok(executed) => executed,
@@ -238,15 +227,4 @@ fn identifier(resource: &str, namespace: &str, name: &str) -> ResourceIdentifier
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
-}
-
-fn stripped(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.retain(|field, _| !STRIPPED.contains(&field.as_str()));
-    }
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    object
 }
