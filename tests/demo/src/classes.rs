@@ -1,10 +1,10 @@
 //! Which storage class of a cluster the shop's volumes are of. Pure.
 
-use serde_json::Value;
+use csi_actions::class_choice::{Choice, SNAPSHOT_KEYS};
+use serde_json::{Value, json};
+use velero_plugin::Backup;
 
 const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
-const DEFAULT_SNAPSHOT: &str = "snapshot.storage.kubernetes.io/is-default-class";
-const LABEL: &str = "velero.io/csi-volumesnapshot-class";
 
 /// The classes to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,14 +98,15 @@ fn snapshot_class(snapshot: &[Value], driver: &str, named: Option<&str>) -> Resu
             existing: names(snapshot, "/driver"),
         });
     }
-    let labelled = of_driver
-        .iter()
-        .filter(|class| class.pointer("/metadata/labels").is_some_and(|labels| !labels[LABEL].is_null()));
-    let default = of_driver.iter().filter(|class| is_marked(class, DEFAULT_SNAPSHOT));
-    if of_driver.len() == 1 || labelled.count() == 1 || default.count() == 1 {
-        return Ok(None);
+    // What the plugin will do for claims and a backup that say nothing.
+    let (keys, claim, backup) = (&SNAPSHOT_KEYS, &json!({}), &Backup::from(json!({})));
+    match (Choice { keys, classes: snapshot, driver, provisioner: None, claim, backup }).make() {
+        Ok(_) => Ok(None),
+        Err(_) => {
+            let (driver, candidates) = (driver.to_owned(), names(of_driver, "/driver"));
+            Err(NoClass::SeveralSnapshots { driver, candidates })
+        }
     }
-    Err(NoClass::SeveralSnapshots { driver: driver.to_owned(), candidates: names(of_driver, "/driver") })
 }
 
 /// A node on which the driver runs, for volumes that are made for a node: so no pod is needed.
@@ -139,7 +140,7 @@ fn names<'a>(classes: impl IntoIterator<Item = &'a Value>, driver: &str) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use csi_actions::keys;
 
     fn storage(name: &str, provisioner: &str, default: bool) -> Value {
         json!({"metadata": {"name": name, "annotations": {DEFAULT: default.to_string()}},
@@ -189,9 +190,15 @@ mod tests {
     fn a_snapshot_class_is_named_where_the_plugin_would_not_find_it() {
         let of = |classes: &[Value], named| snapshot_class(classes, "a", named);
         let plain = |name| snapshot(name, "a", &json!(null));
-        let labelled = snapshot("l", "a", &json!({LABEL: "true"}));
+        let labelled = snapshot("l", "a", &json!({keys::SNAPSHOT_CLASS: "true"}));
         assert_eq!(of(&[plain("s"), snapshot("b", "b", &json!(null))], None), Ok(None));
-        assert_eq!(of(&[plain("s"), labelled], None), Ok(None));
+        assert_eq!(of(&[plain("s"), labelled.clone()], None), Ok(None));
+        let mut default = plain("d");
+        default["metadata"]["annotations"] = json!({keys::DEFAULT_CLASS: "true"});
+        assert_eq!(of(&[plain("s"), default.clone()], None), Ok(None));
+        let other = snapshot("m", "a", &json!({keys::SNAPSHOT_CLASS: "true"}));
+        let error = of(&[labelled, other, default], None).unwrap_err().to_string();
+        assert!(error.ends_with("--snapshot-class: l (a), m (a), d (a)"), "{error}");
         assert_eq!(of(&[plain("s"), plain("t")], Some("t")), Ok(Some("t".to_owned())));
         let error = of(&[plain("s"), plain("t")], None).unwrap_err().to_string();
         assert!(error.ends_with("--snapshot-class: s (a), t (a)"), "{error}");

@@ -13,6 +13,7 @@ use api::{
     STORAGE_CLASS, VOLUME, text,
 };
 use async_trait::async_trait;
+use csi_actions::keys;
 use demo::checks::Stored;
 use demo::shop::{self, CLAIMS};
 use demo::show::Show;
@@ -32,7 +33,6 @@ use crate::story::{Scene, Story};
 /// The plugin's requests go through here, to be counted.
 const LISTENER: &str = "plugin";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-const SNAPSHOT_CLASS_OF_CLAIM: &str = "velero.io/csi-volumesnapshot-class";
 /// Clouds take their time.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -131,7 +131,7 @@ impl Given {
         let namespace = &self.namespace;
         let mut annotations = json!({});
         if let Some(class) = &classes.snapshot {
-            annotations[SNAPSHOT_CLASS_OF_CLAIM] = json!(class);
+            annotations[keys::SNAPSHOT_CLASS] = json!(class);
         }
         if classes.waits_for_node {
             // What the scheduler would write for the first pod; so none is needed.
