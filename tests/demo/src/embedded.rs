@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -10,14 +9,11 @@ use async_trait::async_trait;
 use cluster::Cluster;
 use cluster::simulator::{Driver, Settings, Simulator};
 use demo::checks::Stored;
-use demo::shop::{self, CLAIMS, NAMESPACE, TROUBLED};
-use demo::show::Show;
+use demo::shop::{self, CLAIMS, NAMESPACE};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use velero_host::cluster::ApiCluster;
 
-use crate::cli::Cli;
-use crate::story::{Scene, Story};
+use crate::story::{Means, Scene, Story};
 
 const BACKUP: &str = "shop-nightly";
 const DRIVER: &str = "disk.csi.example";
@@ -31,16 +27,11 @@ struct Embedded {
     kubeconfig: PathBuf,
 }
 
-/// Tells the story; what runs is killed, and the folder removed, when this is dropped.
-pub(crate) async fn tell(cli: &Cli, plugin: &Path) -> Result<ExitCode> {
-    let show = Arc::new(Show::new(cli.verbose));
-    let folder = TempDir::with_prefix("velero-demo-").context("make a folder for the run")?;
-    let scene = Embedded::set(folder.path()).await?;
-    show.line(&format!(
-        "namespace {NAMESPACE} with {} volumes; the storage refuses {TROUBLED} once",
-        CLAIMS.len()
-    ));
-    let mut story = Story::begin(cli, plugin, &scene, folder.path(), &show, BACKUP).await?;
+/// Tells the story; what runs is killed when this is dropped.
+pub(crate) async fn tell(means: Means<'_>) -> Result<ExitCode> {
+    let scene = Embedded::set(means.folder).await?;
+    means.show.line(&shop::told());
+    let mut story = Story::begin(means, &scene, BACKUP).await?;
     story.back_up().await?;
     story.finalize().await?;
     story.look_into_the_archive().await?;

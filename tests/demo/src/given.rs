@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -16,19 +15,17 @@ use async_trait::async_trait;
 use csi_actions::keys;
 use demo::checks::Stored;
 use demo::shop::{self, CLAIMS};
-use demo::show::Show;
 use fault_proxy::proxy::{Listen, Proxy};
 use fault_proxy::upstream::Upstream;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use uuid::Uuid;
 use velero_host::cluster::ApiCluster;
 
 use crate::classes::{self, Classes};
 use crate::cli::Cli;
 use crate::interrupt::{self, Interrupt, Interrupted};
-use crate::story::{Scene, Story};
+use crate::story::{Means, Scene, Story};
 
 /// The plugin's requests go through here, to be counted.
 const LISTENER: &str = "plugin";
@@ -45,14 +42,13 @@ struct Given {
 }
 
 /// Tells the story and removes the namespace, also after Ctrl-C.
-pub(crate) async fn tell(cli: &Cli, kubeconfig: &Path, plugin: &Path) -> Result<ExitCode> {
+pub(crate) async fn tell(means: Means<'_>, kubeconfig: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let show = Arc::new(Show::new(cli.verbose));
-    let folder = TempDir::with_prefix("velero-demo-").context("make a folder for the run")?;
-    let given = Given::connect(kubeconfig, folder.path()).await?;
+    let Means { cli, folder, show, .. } = means;
+    let given = Given::connect(kubeconfig, folder).await?;
     let classes = given.classes(cli).await?;
     show.line(&format!("storage class {} of driver {}", classes.storage, classes.driver));
-    let mut story = Story::begin(cli, plugin, &given, folder.path(), &show, &given.namespace).await?;
+    let mut story = Story::begin(means, &given, &given.namespace).await?;
     interrupt.check()?;
     given.create_namespace().await?;
     show.line(&format!("namespace {}, which is removed at the end", given.namespace));

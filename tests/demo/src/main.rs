@@ -11,9 +11,14 @@ mod stock;
 mod story;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser as _;
+use demo::show::Show;
+use tempfile::TempDir;
+
+use story::Means;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -29,13 +34,16 @@ fn run(cli: &cli::Cli) -> Result<ExitCode> {
     }
     // The plugin is built before anything runs.
     let plugin = cli.plugin()?;
+    let show = Arc::new(Show::new(cli.verbose));
+    let folder = TempDir::with_prefix("velero-demo-").context("make a folder for the run")?;
+    let means = Means { cli, plugin: &plugin, folder: folder.path(), show: &show };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         if let Some(kubeconfig) = &cli.cluster {
-            return given::tell(cli, kubeconfig, &plugin).await;
+            return given::tell(means, kubeconfig).await;
         }
         tokio::select! {
-            told = embedded::tell(cli, &plugin) => told,
+            told = embedded::tell(means) => told,
             // What runs is killed, and the folder removed, when what holds them is dropped.
             _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(interrupt::EXIT_CODE)),
         }

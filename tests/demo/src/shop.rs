@@ -31,6 +31,12 @@ pub const CLAIMS: [Claim; 3] =
 /// The claim whose first snapshot the storage refuses, for a moment.
 pub const TROUBLED: &str = "orders";
 
+/// What is there to see, in [`NAMESPACE`].
+pub fn told() -> String {
+    let volumes = CLAIMS.len();
+    format!("namespace {NAMESPACE} with {volumes} volumes; the storage refuses {TROUBLED} once")
+}
+
 /// What the storage is ordered to do with the snapshots of the shop in [`NAMESPACE`].
 pub fn faults() -> Vec<Fault> {
     let of = |claim: &Claim| Fault::on("CreateSnapshot").volume(format!("{NAMESPACE}/{}", claim.name));

@@ -48,6 +48,16 @@ pub(crate) trait Scene: Sync {
     fn requests_of_plugin(&self) -> (usize, usize);
 }
 
+/// What a story is told with.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) cli: &'a Cli,
+    pub(crate) plugin: &'a Path,
+    /// All that is written goes into it.
+    pub(crate) folder: &'a Path,
+    pub(crate) show: &'a Arc<Show>,
+}
+
 /// A story while it is told.
 pub(crate) struct Story<'a> {
     scene: &'a dyn Scene,
@@ -90,15 +100,9 @@ impl Making {
 }
 
 impl<'a> Story<'a> {
-    /// Starts the server, which lists the plugin. All that is written goes into `folder`.
-    pub(crate) async fn begin(
-        cli: &Cli,
-        plugin: &Path,
-        scene: &'a dyn Scene,
-        folder: &Path,
-        show: &Arc<Show>,
-        backup: &str,
-    ) -> Result<Self> {
+    /// Starts the server, which lists the plugin.
+    pub(crate) async fn begin(means: Means<'_>, scene: &'a dyn Scene, backup: &str) -> Result<Self> {
+        let Means { cli, plugin, folder, show } = means;
         let began = Instant::now();
         let bucket = folder.join("bucket");
         std::fs::create_dir(&bucket)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use demo::checks::{BackedUp, Checks, Deleted, Stored};
 use demo::report::Report;
-use demo::shop::{self, CLAIMS, NAMESPACE as SHOP, TROUBLED};
+use demo::shop::{self, CLAIMS, NAMESPACE as SHOP};
 use demo::show::Show;
 use serde_json::{Value, json};
 use velero_host::archive::Archive;
@@ -46,10 +46,7 @@ pub(crate) async fn tell(stack: &mut Stack, round: Duration, verbose: bool) -> R
 
     let began = Instant::now();
     let show = Show::new(verbose);
-    show.line(&format!(
-        "namespace {SHOP} with {} volumes; the storage refuses {TROUBLED} once",
-        CLAIMS.len()
-    ));
+    show.line(&shop::told());
     let backup = Backup::request(&stack.cluster, &stack.bucket, BACKUP, SHOP, &json!({})).await?;
     let status = tokio::time::timeout(LIMIT, follow(stack, &backup, &show)).await;
     let status =
