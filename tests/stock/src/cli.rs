@@ -119,14 +119,15 @@ pub(crate) enum Choice {
 
 impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [Choice; 6] = [
-            Choice::One(Minor::V1_14),
-            Choice::One(Minor::V1_15),
-            Choice::One(Minor::V1_16),
-            Choice::One(Minor::V1_17),
-            Choice::One(Minor::V1_18),
-            Choice::All,
-        ];
+        const ALL: [Choice; Minor::ALL.len() + 1] = {
+            let mut all = [Choice::All; Minor::ALL.len() + 1];
+            let mut index = 0;
+            while index < Minor::ALL.len() {
+                all[index] = Choice::One(Minor::ALL[index]);
+                index += 1;
+            }
+            all
+        };
         &ALL
     }
 
