@@ -84,7 +84,7 @@ pub(super) async fn measure(
     let leaked = leaked.await? - foreign.snapshots;
     let contents = settled(PATIENCE, foreign.contents, || async { Ok(Held::now(stack).await?.contents) });
     let contents = contents.await? - foreign.contents;
-    let hits = stack.driver.control.faults().await?.iter().map(|fault| fault.hits).sum();
+    let hits = stack.driver.control.orders().await?.iter().map(|order| order.hits).sum();
     ensure!(hits > 0, "no call of the storage was disturbed");
     stack.driver.control.withdraw_all().await?;
     foreign.goes(stack).await?;
