@@ -17,8 +17,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A snapshot to take away, or a group of them, and its content.
 ///
-/// Whoever makes one has checked that the snapshot belongs to the backup, and to no group: a driver deletes a group as a
-/// whole only.
+/// Whoever makes one has checked that it belongs to the backup, and that a snapshot is of no group: a driver deletes a group
+/// as a whole only.
 #[derive(Debug, Clone)]
 pub struct Doomed {
     pair: Pair,
@@ -45,8 +45,7 @@ impl Doomed {
     }
 
     /// By the content; `None` where it is not bound.
-    pub fn by_content(content: &Value) -> Option<Self> {
-        let pair = Pair::snapshot();
+    pub fn by_content(pair: Pair, content: &Value) -> Option<Self> {
         let (namespace, snapshot) = pair.reference(content)?;
         Some(Self {
             pair,
@@ -55,6 +54,11 @@ impl Doomed {
             uid: pair.bound_uid(content)?.to_owned(),
             content: name(content).to_owned(),
         })
+    }
+
+    /// The name of its content.
+    pub fn content(&self) -> &str {
+        &self.content
     }
 
     /// Takes it away: the content's policy becomes Delete, the snapshot goes, and the controllers do the rest. Looks
@@ -163,6 +167,6 @@ mod tests {
     #[test]
     fn an_unbound_content_names_no_snapshot_to_delete() {
         let content = json!({"metadata": {"name": "c"}, "spec": {"volumeSnapshotRef": {"namespace": "a", "name": "s"}}});
-        assert!(Doomed::by_content(&content).is_none());
+        assert!(Doomed::by_content(Pair::snapshot(), &content).is_none());
     }
 }

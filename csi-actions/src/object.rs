@@ -197,10 +197,16 @@ impl<'a> GroupContent<'a> {
         text(self.0, &["status", "volumeGroupSnapshotHandle"])
     }
 
-    /// The handles of the members that the driver reported.
+    /// The handles of the members: as the driver reported them, else as the content was made for them.
     pub fn members(self) -> Vec<&'a str> {
-        let members = at(self.0, &["status", "volumeSnapshotInfoList"]).and_then(Value::as_array);
-        members.into_iter().flatten().filter_map(|member| text(member, &["snapshotHandle"])).collect()
+        let list = |path: &[&str]| at(self.0, path).and_then(Value::as_array).into_iter().flatten();
+        let reported = list(&["status", "volumeSnapshotInfoList"]);
+        let reported: Vec<_> = reported.filter_map(|member| text(member, &["snapshotHandle"])).collect();
+        if !reported.is_empty() {
+            return reported;
+        }
+        let given = list(&["spec", "source", "groupSnapshotHandles", "volumeSnapshotHandles"]);
+        given.filter_map(Value::as_str).collect()
     }
 
     /// Namespace and name of the group that it is meant for.
@@ -250,6 +256,15 @@ mod tests {
         assert_eq!(Content(&both).handle(), Some("s"));
         let asked = json!({"spec": {"source": {"snapshotHandle": "p"}}});
         assert_eq!((Content(&asked).handle(), Content(&asked).reported_handle()), (Some("p"), None));
+    }
+
+    #[test]
+    fn the_members_of_a_group_are_those_that_the_driver_reported_else_those_asked_for() {
+        let mut content =
+            json!({"spec": {"source": {"groupSnapshotHandles": {"volumeSnapshotHandles": ["p"]}}}});
+        assert_eq!(GroupContent(&content).members(), ["p"]);
+        content["status"] = json!({"volumeSnapshotInfoList": [{"snapshotHandle": "s"}, {}]});
+        assert_eq!(GroupContent(&content).members(), ["s"]);
     }
 
     #[test]

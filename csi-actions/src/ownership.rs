@@ -1,6 +1,6 @@
 //! Whose snapshot is it? Nothing is changed or deleted before this says "ours".
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use velero_plugin::{Backup, label};
 
 use crate::keys;
@@ -38,6 +38,12 @@ pub fn is_left_by(content: &Value, archived: &Value, backup: &Backup) -> bool {
     has_name(content, backup) && same_backup && !is_restored(content)
 }
 
+/// The backup that the labels of `object` name.
+pub fn backup_of(object: &Value) -> Backup {
+    let label = |key| label_of(object, key).unwrap_or_default();
+    Backup::from(json!({"metadata": {"name": label(keys::BACKUP_NAME), "uid": label(keys::BACKUP_UID)}}))
+}
+
 /// Whether some action, Velero's own included, took the live `snapshot` for `backup`.
 ///
 /// Velero's own writes no UID. Then the snapshot must be younger than the backup: one that is left of an earlier backup of
@@ -67,7 +73,6 @@ mod tests {
     #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
 
     use super::*;
-    use serde_json::json;
 
     fn backup(name: &str, uid: &str) -> Backup {
         Backup::from(json!({"metadata": {"name": name, "uid": uid}}))
@@ -108,6 +113,7 @@ mod tests {
         let value = "nightly-all-namespaces-production-cluster-eu-central-1-20f4862a";
         let object = labelled(json!({"velero.io/backup-name": value, "velero.io/backup-uid": "u1"}));
         assert!(is_of_backup(&object, &backup(name, "u1")));
+        assert!(is_of_backup(&object, &backup_of(&object)));
         assert!(is_archived_by(&object, &backup(name, "another")));
         assert!(!is_archived_by(&object, &backup("b1", "u1")));
     }

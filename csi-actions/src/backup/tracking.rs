@@ -161,7 +161,7 @@ impl Tracking {
             tracing::info!("VolumeSnapshotContent {} stays with its group: {IN_GROUP}", name(content));
             return state;
         }
-        let Some(doomed) = Doomed::by_content(content) else { return state };
+        let Some(doomed) = Doomed::by_content(Pair::snapshot(), content) else { return state };
         match doomed.discard(&self.patient, DISCARD_LIMIT).await {
             Ok(_) => state,
             Err(error) => {
@@ -212,7 +212,7 @@ impl Tracking {
             ownership::is_of_backup(content, backup) && Content(content).group_handle().is_none()
         };
         let Some(content) = content.filter(is_ours) else { return Ok(None) };
-        let Some(doomed) = Doomed::by_content(&content) else { return Ok(None) };
+        let Some(doomed) = Doomed::by_content(Pair::snapshot(), &content) else { return Ok(None) };
         Ok(Some((doomed, self.claim_of(&content, backup).await)))
     }
 

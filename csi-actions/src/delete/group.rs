@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use velero_plugin::Backup;
 
+use super::live::{Role, role_by_labels};
 use super::passage::Passage;
 use super::target::Target;
 use crate::cluster::resource::Resource;
 use crate::group_api::GroupApi;
-use crate::object::{Content, GroupContent, annotation};
+use crate::object::{Content, GroupContent, annotation, label, text};
 use crate::{keys, labels, names};
 
 /// A group in the storage.
@@ -63,6 +64,35 @@ impl Group {
         }
     }
 
+    /// The group that a live content stands for, with the members that it tells of; `None` where it has no handle, so that
+    /// nothing is in the storage.
+    pub(super) fn of_content(api: GroupApi, content: &Value) -> Option<Self> {
+        let view = GroupContent(content);
+        Some(Self {
+            api,
+            driver: view.driver().to_owned(),
+            handle: view.handle()?.to_owned(),
+            members: view.members().into_iter().map(str::to_owned).collect(),
+            is_whole: true,
+            annotations: Map::new(),
+        })
+    }
+
+    /// The one of the live `contents` that belongs to someone else and points at a member, so that the group has to stay.
+    /// `archived` and `backup` tell which are ours.
+    pub(super) fn needed_by<'a>(
+        &self,
+        contents: &'a [Value],
+        archived: &Value,
+        backup: &Backup,
+    ) -> Option<&'a Value> {
+        contents.iter().find(|content| {
+            self.has_member(content)
+                && !is_of_the_cut(content)
+                && role_by_labels(content, archived, backup) == Role::Foreign
+        })
+    }
+
     /// Whether a live content is that of a member.
     pub(super) fn has_member(&self, content: &Value) -> bool {
         let content = Content(content);
@@ -75,6 +105,13 @@ impl Group {
         let content = GroupContent(content);
         content.driver() == self.driver && content.handle() == Some(&self.handle)
     }
+}
+
+/// Whether the snapshot controller made the content when the group was cut, and nobody has marked it since, as with a claim
+/// whose item failed: then it goes with the group.
+fn is_of_the_cut(content: &Value) -> bool {
+    text(content, &["spec", "source", "volumeHandle"]).is_some()
+        && label(content, keys::BACKUP_NAME).is_none()
 }
 
 impl Passage for Group {
@@ -225,6 +262,42 @@ mod tests {
         assert!(changed("/spec/driver", "e.csi").unwrap_err().contains("another driver"));
         assert!(changed("/status/volumeGroupSnapshotHandle", "group-2").unwrap_err().contains("status"));
         assert!(changed("/spec/volumeGroupSnapshotRef/uid", "u").unwrap_err().contains("bound"));
+    }
+
+    #[test]
+    fn a_group_is_needed_by_what_others_made_for_a_member_and_not_by_what_was_made_with_it() {
+        let group = group(r#"["snap-2","snap-1"]"#, &[]);
+        let ours = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "u1"});
+        let theirs = json!({"velero.io/backup-name": "b2", "velero.io/backup-uid": "u2"});
+        let restored = |backup: &str| json!({"velero.io/backup-name": backup, "velero.io/restore-name": "r"});
+        let (given, cut) = (json!({"snapshotHandle": "snap-2"}), json!({"volumeHandle": "v"}));
+        for (source, labels, needed) in [
+            (&given, ours.clone(), false),
+            (&given, restored("b1"), false),
+            (&given, restored("b2"), true),
+            (&given, theirs.clone(), true),
+            (&given, Value::Null, true),
+            (&cut, Value::Null, false),
+            (&cut, ours.clone(), false),
+            (&cut, theirs, true),
+        ] {
+            let content = json!({"metadata": {"labels": labels}, "spec": {"driver": "d.csi", "source": source},
+                "status": {"snapshotHandle": "snap-2"}});
+            let archived = json!({"metadata": {"labels": ours}});
+            let backup = Backup::from(json!({"metadata": {"name": "b1", "uid": "u1"}}));
+            let found = group.needed_by(std::slice::from_ref(&content), &archived, &backup);
+            assert_eq!(found.is_some(), needed, "{content}");
+        }
+    }
+
+    #[test]
+    fn a_temporary_content_tells_the_group_that_it_was_made_for() {
+        let group = group(r#"["snap-2","snap-1"]"#, &[]);
+        let content = group.temporary_content(&Backup::from(Value::Null));
+        let told = Group::of_content(group.api, &content).unwrap();
+        assert_eq!((told.temporary_name(), members(&told)), (group.temporary_name(), members(&group)));
+        assert_eq!(told.can_go_through(&content), Ok(()));
+        assert_eq!(Group::of_content(group.api, &json!({"spec": {"driver": "d.csi"}})), None);
     }
 
     #[test]

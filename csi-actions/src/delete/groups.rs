@@ -105,10 +105,7 @@ impl ContentDelete {
             Err(error) if error.reason == Reason::NotServed => return Ok(None),
             listed => listed?,
         };
-        let theirs = contents.iter().find(|content| {
-            group.has_member(content)
-                && role_by_labels(content, order.archived, order.backup) == Role::Foreign
-        });
+        let theirs = group.needed_by(&contents, order.archived, order.backup);
         Ok(theirs.map(|content| CONTENTS.object("", name(content))))
     }
 

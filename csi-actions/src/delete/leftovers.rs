@@ -1,11 +1,11 @@
-//! What killed processes left behind: snapshots of a backup that are in no archive, and deletions that nobody finished.
+//! What killed processes left behind of single snapshots: those of a backup that are in no archive, and deletions that nobody finished.
 
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 use velero_plugin::{Backup, label};
 
 use super::going::{self, End};
-use super::passage::Passage as _;
+use super::passage::Passage;
 use super::target::Target;
 use super::way::{self, Way};
 use crate::cluster::resource::{CONTENTS, Resource, SNAPSHOTS};
@@ -25,7 +25,7 @@ pub(super) async fn of_backup(cluster: &Cluster, backup: &Backup, end: Instant) 
     let uid = label::valid_value(backup.uid());
     let found = listed(cluster, SNAPSHOTS, format!("{}={uid}", keys::BACKUP_UID)).await?;
     let mut first = Ok(());
-    // A member goes with its group alone: without its objects nothing would be left to delete the group by.
+    // A member goes with its group alone.
     let is_alone = |snapshot: &&Value| {
         Snapshot(snapshot).group_uid().is_none()
             && text(snapshot, &["status", "volumeGroupSnapshotName"]).is_none()
@@ -49,8 +49,11 @@ pub(super) async fn of_backup(cluster: &Cluster, backup: &Backup, end: Instant) 
 pub(super) async fn of_deletions(cluster: &Cluster, end: Instant) -> Result<(), ApiError> {
     let found = listed(cluster, CONTENTS, keys::BACKUP_UID.to_owned()).await?;
     let mut first = Ok(());
-    for content in found.iter().filter(|content| is_unfinished(content)) {
-        match finish(cluster, content, end).await {
+    for content in &found {
+        let Some(target) = Target::of(content).filter(|target| is_unfinished(content, target)) else {
+            continue;
+        };
+        match finish(cluster, &target, content, end).await {
             Ok(gone) => {
                 tracing::info!(gone, content = name(content), "took up an earlier deletion of a snapshot");
             }
@@ -60,21 +63,26 @@ pub(super) async fn of_deletions(cluster: &Cluster, end: Instant) -> Result<(), 
     first
 }
 
-async fn finish(cluster: &Cluster, content: &Value, end: Instant) -> Result<bool, ApiError> {
-    let Some(target) = Target::of(content) else { return Ok(true) };
-    match way::armed(cluster, &target, content.clone(), false).await? {
-        Way::Open(content) => Ok(going::delete(cluster, CONTENTS, &content, end).await? == End::Gone),
+/// Goes on with the deletion that `content` was made for; whether it is over.
+pub(super) async fn finish(
+    cluster: &Cluster,
+    passage: &impl Passage,
+    content: &Value,
+    end: Instant,
+) -> Result<bool, ApiError> {
+    match way::armed(cluster, passage, content.clone(), false).await? {
+        Way::Open(content) => {
+            Ok(going::delete(cluster, passage.resource(), &content, end).await? == End::Gone)
+        }
         // Another process is at it.
         Way::Going(_) | Way::Moved | Way::Taken(_) => Ok(true),
     }
 }
 
-/// Whether a content was made to delete a snapshot by, and its deletion was not ordered.
-fn is_unfinished(content: &Value) -> bool {
-    let is_temporary = Target::of(content).is_some_and(|target| {
-        name(content) == target.temporary_name() && target.can_go_through(content).is_ok()
-    });
-    is_temporary
+/// Whether `content` was made to delete by what it stands for, `passage`, and its deletion was not ordered.
+pub(super) fn is_unfinished(content: &Value, passage: &impl Passage) -> bool {
+    name(content) == passage.temporary_name()
+        && passage.can_go_through(content).is_ok()
         && !is_deleting(content)
         && !ownership::is_restored(content)
         && Content(content).deletion_policy() == "Delete"
@@ -82,14 +90,18 @@ fn is_unfinished(content: &Value) -> bool {
 }
 
 /// An API server that does not know the resource has none of it.
-async fn listed(cluster: &Cluster, resource: Resource, labels: String) -> Result<Vec<Value>, ApiError> {
+pub(super) async fn listed(
+    cluster: &Cluster,
+    resource: Resource,
+    labels: String,
+) -> Result<Vec<Value>, ApiError> {
     match cluster.list(resource, &Query { labels, cached: false }).await {
         Err(error) if error.reason == Reason::NotServed => Ok(Vec::new()),
         listed => listed,
     }
 }
 
-fn left_until(end: Instant) -> Duration {
+pub(super) fn left_until(end: Instant) -> Duration {
     end.saturating_duration_since(Instant::now())
 }
 
@@ -102,9 +114,10 @@ mod tests {
     fn only_a_content_that_was_made_for_a_deletion_and_waits_for_it_is_taken_up() {
         let archived = json!({"spec": {"driver": "d.csi"}, "status": {"snapshotHandle": "snap-1"}});
         let backup = Backup::from(json!({"metadata": {"name": "b1", "uid": "u1", "namespace": "velero"}}));
-        let mut made = Target::of(&archived).unwrap().temporary_content(&backup);
+        let target = Target::of(&archived).unwrap();
+        let mut made = target.temporary_content(&backup);
         made["metadata"]["uid"] = "c1".into();
-        assert!(is_unfinished(&made));
+        assert!(is_unfinished(&made, &target));
         for (pointer, value) in [
             ("/metadata/name", json!("another")),
             ("/metadata/labels/velero.io~1restore-name", json!("r1")),
@@ -116,7 +129,7 @@ mod tests {
             let mut other = made.clone();
             let (parent, field) = pointer.rsplit_once('/').unwrap();
             other.pointer_mut(parent).unwrap()[field.replace("~1", "/")] = value;
-            assert!(!is_unfinished(&other), "{other}");
+            assert!(!is_unfinished(&other, &target), "{other}");
         }
     }
 }

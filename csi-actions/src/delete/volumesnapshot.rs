@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use velero_plugin::backup::DeleteItemAction;
 use velero_plugin::{Backup, Context as _, Item, ResourceSelector, Result};
 
-use super::{Patience, leftovers};
+use super::{Patience, left_groups, leftovers};
 use crate::cluster::{Cluster, PATIENCE};
 use crate::environment::Environment;
 
@@ -42,6 +42,10 @@ impl DeleteItemAction for SnapshotDelete {
         let end = Instant::now() + Patience::default().first;
         let of_backup = leftovers::of_backup(&self.cluster, &backup, end).await;
         let of_deletions = leftovers::of_deletions(&self.cluster, end).await;
-        of_backup.and(of_deletions).context("look for snapshots that the backup left in the cluster")
+        let of_groups = left_groups::take_away(&self.cluster, &backup, end).await;
+        of_backup
+            .and(of_deletions)
+            .and(of_groups)
+            .context("look for snapshots that the backup left in the cluster")
     }
 }

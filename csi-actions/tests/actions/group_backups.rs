@@ -2,31 +2,15 @@
 
 use crate::bed::{Bed, CLAIMS, CONTENTS, SNAPSHOTS, backup, item, name, of};
 use crate::deletions::delete_well;
-use crate::grouped::{GROUP_CONTENTS, GROUPS, LABEL};
+use crate::grouped::{GROUP_CONTENTS, GROUPS, LABEL, grouped, of_groups};
 use crate::own_label::is_ours_alone;
 use crate::restoring::{Archive, Restoring, restore};
 use cluster::Rule;
 use cluster::simulator::{Fault, Readiness};
 use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
-use serde_json::{Value, json};
+use serde_json::json;
 use tonic::Code;
 use velero_plugin::backup::BackupItemActionV2 as _;
-
-/// A backup on a server that names the label, with claims of one group.
-async fn grouped(bed: &Bed, claims: &[&str]) -> (Value, Vec<Value>) {
-    bed.group_class("group", &json!({"velero.io/csi-volumegroupsnapshot-class": "true"}));
-    let mut bound = Vec::new();
-    for claim in claims {
-        bound.push(bed.grouped_claim(claim, "db").await);
-    }
-    (of_groups("b1"), bound)
-}
-
-fn of_groups(name: &str) -> Value {
-    let mut backup = backup(name);
-    backup["spec"]["volumeGroupSnapshotLabelKey"] = LABEL.into();
-    backup
-}
 
 /// Groups that were cut, and how often the driver was asked for a snapshot outside of them.
 fn cuts(bed: &Bed) -> (u64, usize) {

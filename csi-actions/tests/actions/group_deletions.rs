@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bed::{Bed, CONTENTS, DRIVER, backup, item, name, of};
 use crate::deletions::delete_well;
-use crate::grouped::{GROUP_CONTENTS, with_members};
+use crate::grouped::{GROUP_CONTENTS, grouped, with_members};
 use cluster::Rule;
 use csi_actions::delete::Patience;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
@@ -84,6 +84,17 @@ async fn i08_a_member_that_another_backup_holds_keeps_the_group_alive() {
     bed.gone(CONTENTS, "", "theirs").await;
     delete_well(&bed, &contents, &backup("b1")).await;
     assert_eq!(bed.stored(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_member_whose_item_failed_is_not_taken_for_someone_else_s() {
+    let bed = Bed::new().await;
+    let (b1, claims) = grouped(&bed, &["one", "two"]).await;
+    // The second claim's item never comes, and nothing is finalized.
+    let archived = bed.back_up(&claims[0], &b1).await;
+    delete_well(&bed, &[archived.content], &b1).await;
+    bed.until("the group is gone", |bed| bed.stored() == (0, 0)).await;
+    bed.no_group_objects().await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use cluster::simulator::State;
 use serde_json::{Value, json};
 
-use crate::bed::{Bed, CLAIMS, CONTENTS, DRIVER, SNAPSHOTS, name};
+use crate::bed::{Bed, CLAIMS, CONTENTS, DRIVER, SNAPSHOTS, backup, name};
 
 pub(crate) const GROUPS: &str = "volumegroupsnapshots.groupsnapshot.storage.k8s.io";
 pub(crate) const GROUP_CONTENTS: &str = "volumegroupsnapshotcontents.groupsnapshot.storage.k8s.io";
@@ -72,6 +72,23 @@ impl Bed {
     pub(crate) fn stored(&self) -> (usize, usize) {
         self.driver().read(|state: &State| (state.groups.len(), state.snapshots.len()))
     }
+}
+
+/// A backup on a server that names the label, with claims of one group.
+pub(crate) async fn grouped(bed: &Bed, claims: &[&str]) -> (Value, Vec<Value>) {
+    bed.group_class("group", &json!({"velero.io/csi-volumegroupsnapshot-class": "true"}));
+    let mut bound = Vec::new();
+    for claim in claims {
+        bound.push(bed.grouped_claim(claim, "db").await);
+    }
+    (of_groups("b1"), bound)
+}
+
+/// A backup of this name on such a server.
+pub(crate) fn of_groups(name: &str) -> Value {
+    let mut backup = backup(name);
+    backup["spec"]["volumeGroupSnapshotLabelKey"] = LABEL.into();
+    backup
 }
 
 /// The contents with the members written on them, as our backup does it.

@@ -9,7 +9,7 @@ use velero_plugin::Result;
 use velero_plugin::backup::DeleteItemAction as _;
 
 /// The deletion of `backup`, in a new process, as far as its namespace is concerned.
-async fn delete_namespace(bed: &Bed, backup: &Value) -> Result<()> {
+pub(crate) async fn delete_namespace(bed: &Bed, backup: &Value) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "app"}});
     SnapshotDelete::new(&bed.environment()).execute(item(&namespace), of(backup)).await
 }

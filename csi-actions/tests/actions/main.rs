@@ -15,6 +15,7 @@ mod drivers;
 mod events;
 mod group_backups;
 mod group_deletions;
+mod group_leftovers;
 mod leftovers;
 mod operations;
 mod own_label;
