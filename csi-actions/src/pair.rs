@@ -32,6 +32,10 @@ struct Words {
     reference: &'static str,
     /// In the status of the second: what the driver calls it.
     handle: &'static str,
+    /// The same in the source of one that was made for what exists in the storage.
+    given_handle: &'static [&'static str],
+    /// What both stand for.
+    word: &'static str,
     /// In the status of the first: set last.
     complete: Option<&'static str>,
 }
@@ -43,6 +47,8 @@ const SNAPSHOT: Words = Words {
     bound_content: "boundVolumeSnapshotContentName",
     reference: "volumeSnapshotRef",
     handle: "snapshotHandle",
+    given_handle: &["spec", "source", "snapshotHandle"],
+    word: "snapshot",
     complete: None,
 };
 
@@ -53,6 +59,8 @@ const GROUP: Words = Words {
     bound_content: "boundVolumeGroupSnapshotContentName",
     reference: "volumeGroupSnapshotRef",
     handle: "volumeGroupSnapshotHandle",
+    given_handle: &["spec", "source", "groupSnapshotHandles", "volumeGroupSnapshotHandle"],
+    word: "group",
     // Then the snapshots of all members have been made.
     complete: Some("creationTime"),
 };
@@ -83,6 +91,11 @@ impl Pair {
     /// The kind of the first.
     pub fn kind(self) -> &'static str {
         self.words.kind
+    }
+
+    /// What it is called in a sentence.
+    pub fn word(self) -> &'static str {
+        self.words.word
     }
 
     /// What the programs that look after it need besides; the end of "is it running".
@@ -124,6 +137,11 @@ impl Pair {
     /// Whether what was asked for says that the content is its own.
     pub fn names(self, snapshot: &Value, content: &Value) -> bool {
         self.bound_content(snapshot) == Some(crate::object::name(content))
+    }
+
+    /// What the driver calls what a content stands for: as it reported it, else as the content was made for it.
+    pub fn handle(self, content: &Value) -> Option<&str> {
+        text(content, &["status", self.words.handle]).or_else(|| text(content, self.words.given_handle))
     }
 
     /// Whether the driver has reported a handle.

@@ -1,18 +1,21 @@
 //! What each release of the server needs of the actions.
 //!
-//! | | up to 1.15 | 1.16 to 1.18.0 | from 1.18.1 |
-//! |---|---|---|---|
-//! | Velero names a restored snapshot by the restore | no | yes | yes |
-//! | looks for a restored content by the name in the archive | yes | no | no |
-//! | action of a volume policy that leaves a volume to us | `skip` | `skip` | `custom`, `skip` |
+//! | | up to 1.15 | 1.16 | 1.17 to 1.18.0 | from 1.18.1 |
+//! |---|---|---|---|---|
+//! | Velero names a restored snapshot by the restore | no | yes | yes | yes |
+//! | looks for a restored content by the name in the archive | yes | no | no | no |
+//! | names a label that makes groups of claims | no | no | yes | yes |
+//! | action of a volume policy that leaves a volume to us | `skip` | `skip` | `skip` | `custom`, `skip` |
 
 /// A span of releases that behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
     /// 1.15 and older.
     UpTo1_15,
-    /// 1.16.0 to 1.18.0.
+    /// 1.16.
     From1_16,
+    /// 1.17.0 to 1.18.0.
+    From1_17,
     /// 1.18.1 and newer.
     From1_18_1,
 }
@@ -33,8 +36,10 @@ impl Release {
         let version = (major, minor, patch);
         Some(if version < (1, 16, 0) {
             Self::UpTo1_15
-        } else if version < (1, 18, 1) {
+        } else if version < (1, 17, 0) {
             Self::From1_16
+        } else if version < (1, 18, 1) {
+            Self::From1_17
         } else {
             Self::From1_18_1
         })
@@ -52,11 +57,17 @@ impl Release {
         self >= Self::From1_16
     }
 
+    /// Whether the server names a label in its backups whose values make groups of claims.
+    pub fn knows_groups(self) -> bool {
+        self >= Self::From1_17
+    }
+
     /// The releases in words.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::UpTo1_15 => "1.15 or older",
-            Self::From1_16 => "1.16 to 1.18.0",
+            Self::From1_16 => "1.16",
+            Self::From1_17 => "1.17 to 1.18.0",
             Self::From1_18_1 => "1.18.1 or newer",
         }
     }
@@ -68,7 +79,7 @@ mod tests {
 
     #[test]
     fn versions_fall_into_spans_and_other_words_into_none() {
-        use Release::{From1_16, From1_18_1, UpTo1_15};
+        use Release::{From1_16, From1_17, From1_18_1, UpTo1_15};
         let table = [
             ("v1.14.0", Some(UpTo1_15)),
             ("v1.15.2", Some(UpTo1_15)),
@@ -76,8 +87,8 @@ mod tests {
             ("0.11.0", Some(UpTo1_15)),
             ("v1.16.0", Some(From1_16)),
             ("v1.16.0-rc.1", Some(From1_16)),
-            ("v1.17.1\n", Some(From1_16)),
-            ("v1.18.0", Some(From1_16)),
+            ("v1.17.1\n", Some(From1_17)),
+            ("v1.18.0", Some(From1_17)),
             ("1.18", Some(From1_18_1)),
             ("v1.18.1", Some(From1_18_1)),
             ("v1.18.3-OADP+x", Some(From1_18_1)),
@@ -93,16 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_oldest_look_for_the_archived_name_and_keep_it() {
-        for (release, archived_name, by_restore) in [
-            (Release::UpTo1_15, true, false),
-            (Release::From1_16, false, true),
-            (Release::From1_18_1, false, true),
+    fn each_span_behaves_as_the_table_says() {
+        for (release, archived_name, by_restore, groups) in [
+            (Release::UpTo1_15, true, false, false),
+            (Release::From1_16, false, true, false),
+            (Release::From1_17, false, true, true),
+            (Release::From1_18_1, false, true, true),
         ] {
-            assert_eq!(
-                (release.looks_for_archived_name(), release.names_by_restore()),
-                (archived_name, by_restore)
-            );
+            let found =
+                (release.looks_for_archived_name(), release.names_by_restore(), release.knows_groups());
+            assert_eq!(found, (archived_name, by_restore, groups), "{release:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{keys, labels, names};
 
 /// A group of claims: those of one namespace that carry one value of the label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
+pub(crate) struct Group {
     namespace: String,
     key: String,
     value: String,
@@ -20,7 +20,7 @@ pub(super) struct Group {
 /// Why the storage can't cut a group. The snapshot controller takes all claims that carry the label, so one that can't be
 /// taken keeps the others from it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum GroupError {
+pub(crate) enum GroupError {
     #[error(
         "its group {group} can't be cut: claim {claim} is of it and is bound to no volume; bind that claim, or take its \
          label {key} away"
@@ -37,7 +37,7 @@ pub(super) enum GroupError {
 
 impl Group {
     /// The group of `claim` in `backup`: servers since 1.17 name a label, and the claim carries it.
-    pub(super) fn of(claim: &Value, backup: &Backup) -> Option<Self> {
+    pub(crate) fn of(claim: &Value, backup: &Backup) -> Option<Self> {
         let key =
             backup.get(&["spec", "volumeGroupSnapshotLabelKey"])?.as_str().filter(|key| !key.is_empty())?;
         let value = label(claim, key)?;
@@ -85,7 +85,7 @@ impl Group {
     }
 
     /// The volume of a claim of the group.
-    pub(super) fn volume_of<'a>(&self, claim: &'a Value) -> Result<&'a str, GroupError> {
+    pub(crate) fn volume_of<'a>(&self, claim: &'a Value) -> Result<&'a str, GroupError> {
         let phase = text(claim, &["status", "phase"]);
         text(claim, &["spec", "volumeName"]).filter(|_| phase == Some("Bound")).ok_or_else(|| {
             GroupError::Unbound {
@@ -97,7 +97,7 @@ impl Group {
     }
 
     /// That the `volume` of a claim of the group is of the same driver.
-    pub(super) fn fits(&self, claim: &Value, volume: &Value, ours: &str) -> Result<(), GroupError> {
+    pub(crate) fn fits(&self, claim: &Value, volume: &Value, ours: &str) -> Result<(), GroupError> {
         let driver = text(volume, &["spec", "csi", "driver"]);
         if driver == Some(ours) {
             return Ok(());

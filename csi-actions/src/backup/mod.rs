@@ -9,7 +9,7 @@ pub mod volumesnapshotcontent;
 mod claim;
 mod create;
 mod finalize;
-mod group;
+pub(crate) mod group;
 mod groups;
 mod included;
 mod restorable;

@@ -5,14 +5,20 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use velero_plugin::Backup;
 
-use super::facts::{Facts, Judged};
+use super::facts::{Facts, Judged, group_api};
+use super::grouped::Grouped;
 use super::report::{Finding, Level, Section};
+use crate::backup::group::Group;
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::object::{name, namespace, storage_class, text};
 use crate::policy::{Decision, PolicyError};
 
+/// In the spec of a backup.
+const GROUP_LABEL: &str = "volumeGroupSnapshotLabelKey";
+
 /// What the judgement depends on.
 struct View<'a> {
+    groups: Grouped<'a>,
     storage_classes: HashMap<&'a str, &'a Value>,
     classes: &'a [Value],
     /// `None` where it could not be read: then nothing is said of it.
@@ -31,6 +37,12 @@ pub(super) fn section(facts: &Facts) -> Section {
     };
     let (backup, claims) = judged;
     let view = View {
+        groups: Grouped {
+            claims,
+            api: group_api(&facts.group_versions),
+            classes: &facts.group_classes,
+            backup,
+        },
         storage_classes: by_name(facts.storage_classes.as_deref().unwrap_or_default()),
         // Without the API for snapshots that is a finding of its own.
         classes: facts.classes.as_deref().unwrap_or_default(),
@@ -44,13 +56,27 @@ pub(super) fn section(facts: &Facts) -> Section {
     Section { title, findings }
 }
 
-/// The backup as it was before it ran: what it wants is in its spec and annotations.
-pub(super) fn ahead(backup: &Backup) -> Backup {
+/// The backup as it was before it ran, what it wants being in its spec and annotations, but for the label of groups, which the
+/// server gives to one that names none.
+pub(super) fn ahead(backup: &Backup, group_label: Option<&str>) -> Backup {
     let mut object = backup.object().clone();
     if object.is_object() {
         object["status"] = json!({});
+        match (group_label, text(&object, &["spec", GROUP_LABEL])) {
+            (Some(label), None) => object["spec"][GROUP_LABEL] = label.into(),
+            (None, Some(_)) => object["spec"][GROUP_LABEL] = Value::Null,
+            _ => {}
+        }
     }
     Backup::from(object)
+}
+
+/// The finding with what speaks against it.
+fn doubted(finding: Finding, doubt: Option<String>) -> Finding {
+    match doubt {
+        Some(doubt) => Finding { level: Level::Warning, ..finding }.hint(doubt),
+        None => finding,
+    }
 }
 
 fn by_name(objects: &[Value]) -> HashMap<&str, &Value> {
@@ -58,7 +84,7 @@ fn by_name(objects: &[Value]) -> HashMap<&str, &Value> {
 }
 
 impl View<'_> {
-    fn finding(&self, Judged { claim, decision }: &Judged) -> Finding {
+    fn finding(&self, Judged { claim, decision, .. }: &Judged) -> Finding {
         let subject = format!("{}/{}", namespace(claim), name(claim));
         let found = |level, text: String| Finding::new(level, subject.as_str(), text);
         let volume = match decision {
@@ -68,6 +94,12 @@ impl View<'_> {
             Err(error) => return found(Level::Failing, error.to_string()),
         };
         let driver = text(volume, &["spec", "csi", "driver"]).unwrap_or_default();
+        if let Some(group) = Group::of(claim, self.backup) {
+            return match self.groups.chosen(claim, driver, &group) {
+                Err(finding) => Finding { subject, ..finding },
+                Ok(what) => doubted(found(Level::Ok, what), self.absence(driver)),
+            };
+        }
         let choice = Choice {
             keys: &SNAPSHOT_KEYS,
             classes: self.classes,
@@ -80,10 +112,7 @@ impl View<'_> {
             Err(error) => found(Level::Failing, error.to_string()),
             Ok(chosen) => {
                 let what = format!("{driver}, class {} ({})", chosen.class, chosen.by);
-                match self.doubt(driver, chosen.class) {
-                    Some(doubt) => found(Level::Warning, what).hint(doubt),
-                    None => found(Level::Ok, what),
-                }
+                doubted(found(Level::Ok, what), self.doubt(driver, chosen.class))
             }
         }
     }
@@ -101,6 +130,10 @@ impl View<'_> {
                 name(class)
             ));
         }
+        self.absence(driver)
+    }
+
+    fn absence(&self, driver: &str) -> Option<String> {
         let is_absent = self.drivers?.iter().all(|each| name(each) != driver);
         is_absent.then(|| format!("no CSIDriver {driver} says that the driver is installed"))
     }
@@ -127,13 +160,14 @@ mod tests {
         let Value::Array(classes) = classes else { panic!("a list") };
         let (drivers, backup) = ([json!({"metadata": {"name": "d.csi"}})], Backup::from(backup));
         let view = View {
+            groups: Grouped { claims: &[], api: Ok(None), classes: &Ok(Vec::new()), backup: &backup },
             storage_classes: HashMap::new(),
             classes: &classes,
             drivers: Some(&drivers),
             backup: &backup,
         };
         let claim = json!({"metadata": {"namespace": "app", "name": "data", "annotations": annotations}});
-        view.finding(&Judged { claim, decision })
+        view.finding(&Judged { claim, decision, volume: None })
     }
 
     #[test]
@@ -166,8 +200,24 @@ mod tests {
         assert!(found.level == Level::Ok && found.text.contains("class b (annotation"), "{found:?}");
         assert_eq!(judged("d.csi", json!({}), classes, json!({})).level, Level::Failing);
         let over = Backup::from(json!({"metadata": {"name": "b1"}, "status": {"phase": "Finalizing"}}));
-        assert!(!ahead(&over).phase().is_finalizing());
-        assert_eq!(ahead(&over).name(), "b1");
+        assert!(!ahead(&over, None).phase().is_finalizing());
+        assert_eq!(ahead(&over, None).name(), "b1");
+    }
+
+    #[test]
+    fn the_label_of_groups_is_the_backup_s_else_the_server_s_and_none_where_the_server_knows_none() {
+        let spec = |label: &str| json!({"spec": {"volumeGroupSnapshotLabelKey": label}});
+        for (backup, of_server, expected) in [
+            (json!({}), Some("server"), Some("server")),
+            (spec(""), Some("server"), Some("server")),
+            (spec("own"), Some("server"), Some("own")),
+            (spec("own"), None, None),
+            (json!({}), None, None),
+        ] {
+            let ahead = ahead(&Backup::from(backup.clone()), of_server);
+            let label = ahead.get(&["spec", "volumeGroupSnapshotLabelKey"]).and_then(Value::as_str);
+            assert_eq!(label, expected, "{backup} on {of_server:?}");
+        }
     }
 
     #[test]

@@ -7,13 +7,15 @@ use velero_plugin::Backup;
 
 use super::claims::ahead;
 use super::order::Order;
-use super::server::Server;
+use super::server::{Server, group_label};
+use crate::backup::group::Group;
 use crate::cluster::permissions::{PERMISSIONS, Permission};
 use crate::cluster::resource::{
     ACCESS_REVIEWS, BACKUPS, CLAIMS, CLASSES, CONTENTS, DEPLOYMENTS, DRIVERS, GROUP_SNAPSHOT_GROUP,
-    OWN_ACCESS_REVIEWS, Resource, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES,
+    OWN_ACCESS_REVIEWS, Resource, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES,
 };
 use crate::cluster::{ApiError, Cluster, Query, Reason};
+use crate::group_api::GroupApi;
 use crate::policy::{Decision, Decisions, PolicyError};
 use crate::settings::Mode;
 
@@ -31,6 +33,18 @@ pub(super) type Missing = (&'static Permission, &'static str);
 pub(super) struct Judged {
     pub(super) claim: Value,
     pub(super) decision: Result<Decision, PolicyError>,
+    /// The volume of one that is left out but is cut with its group, where it could be read.
+    pub(super) volume: Option<Value>,
+}
+
+impl Judged {
+    /// The volume of the claim, as far as it matters.
+    pub(super) fn volume(&self) -> Option<&Value> {
+        match &self.decision {
+            Ok(Decision::Take(volume)) => Some(volume),
+            _ => self.volume.as_ref(),
+        }
+    }
 }
 
 /// All that was read.
@@ -49,6 +63,10 @@ pub(super) struct Facts {
     pub(super) drivers: Look<Vec<Value>>,
     pub(super) snapshots: Look<Vec<Value>>,
     pub(super) contents: Look<Vec<Value>>,
+    /// The same of groups; none where they are not served.
+    pub(super) group_classes: Look<Vec<Value>>,
+    pub(super) groups: Look<Vec<Value>>,
+    pub(super) group_contents: Look<Vec<Value>>,
     pub(super) backups: Look<Vec<Value>>,
     /// The backup that is decided for: the named one before it ran, else one that orders nothing.
     pub(super) backup: Look<Backup>,
@@ -90,23 +108,31 @@ impl Facts {
                 .map(Backup::from)
                 .map_err(|error| error.to_string()),
         };
-        let backup = backup.map(|backup| ahead(&backup));
-        let mode = server.as_ref().ok().and_then(Option::as_ref).map_or(Mode::Standalone, Server::mode);
+        let known = server.as_ref().ok().and_then(Option::as_ref);
+        let mode = known.map_or(Mode::Standalone, Server::mode);
+        // Velero's own actions cut groups where they are on.
+        let group_label = group_label(known).filter(|_| mode == Mode::Standalone);
+        let backup = backup.map(|backup| ahead(&backup, group_label));
         let claims = match &backup {
             Ok(backup) => judged(cluster, mode, backup, order).await,
             Err(error) => Err(error.clone()),
         };
+        let group_versions = cluster.versions(GROUP_SNAPSHOT_GROUP).await.map_err(|error| error.to_string());
+        let api = group_api(&group_versions);
         Ok(Self {
             namespace: namespace.clone(),
             server,
             snapshot_versions: cluster.versions(SNAPSHOT_GROUP).await.map_err(|error| error.to_string()),
-            group_versions: cluster.versions(GROUP_SNAPSHOT_GROUP).await.map_err(|error| error.to_string()),
             claims,
             storage_classes: all(cluster, STORAGE_CLASSES).await,
             classes: all(cluster, CLASSES).await,
             drivers: all(cluster, DRIVERS).await,
             snapshots: all(cluster, SNAPSHOTS).await,
             contents: all(cluster, CONTENTS).await,
+            group_classes: of_groups(cluster, &api, GroupApi::classes).await,
+            groups: of_groups(cluster, &api, GroupApi::groups).await,
+            group_contents: of_groups(cluster, &api, GroupApi::contents).await,
+            group_versions,
             backups: all(cluster, BACKUPS).await,
             backup,
             account,
@@ -122,7 +148,14 @@ async fn judged(cluster: &Cluster, mode: Mode, backup: &Backup, order: &Order) -
     let claims = claims.into_iter().filter(|claim| order.includes(crate::object::namespace(claim)));
     let judged = stream::iter(claims).map(|claim| async move {
         let decision = decisions.of(&claim, backup).await;
-        Judged { claim, decision }
+        let mut volume = None;
+        if !matches!(decision, Ok(Decision::Take(_)))
+            && let Some(group) = Group::of(&claim, backup)
+            && let Ok(name) = group.volume_of(&claim)
+        {
+            volume = cluster.find(VOLUMES, "", name).await.ok().flatten();
+        }
+        Judged { claim, decision, volume }
     });
     Ok(judged.buffered(AT_ONCE).collect().await)
 }
@@ -130,6 +163,23 @@ async fn judged(cluster: &Cluster, mode: Mode, backup: &Backup, order: &Order) -
 fn ends_the_look(error: &ApiError) -> bool {
     let hopeless = [Reason::NoCluster, Reason::Unreachable, Reason::Unauthorized, Reason::TimedOut];
     hopeless.contains(&error.reason)
+}
+
+/// The API of groups in the version that the actions would take; `None` where they would take none.
+pub(super) fn group_api(versions: &Look<Option<Vec<String>>>) -> Look<Option<GroupApi>> {
+    versions.clone().map(|versions| GroupApi::among(&versions.unwrap_or_default()))
+}
+
+async fn of_groups(
+    cluster: &Cluster,
+    api: &Look<Option<GroupApi>>,
+    resource: fn(GroupApi) -> Resource,
+) -> Look<Vec<Value>> {
+    match api {
+        Ok(Some(api)) => all(cluster, resource(*api)).await,
+        Ok(None) => Ok(Vec::new()),
+        Err(error) => Err(error.clone()),
+    }
 }
 
 async fn all(cluster: &Cluster, resource: Resource) -> Look<Vec<Value>> {

@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use velero_plugin::label;
 
-use super::facts::Facts;
+use super::facts::{Facts, group_api};
 use super::report::{Finding, Level, Section};
+use crate::cluster::resource::Resource;
 use crate::object::{Content, Snapshot, is_deleting, label as label_of, name, namespace, text, time, uid};
 use crate::ownership::is_restored;
+use crate::pair::Pair;
 use crate::readiness::rounded;
 use crate::{keys, names};
 
@@ -31,10 +33,14 @@ pub(super) fn section(facts: &Facts, now: SystemTime) -> Section {
             return Section { title, findings: vec![Finding::new(Level::Unknown, "", error.as_str())] };
         }
     };
-    let look = Look { snapshots, backups, now };
-    let of_snapshots = snapshots.iter().filter_map(|snapshot| look.snapshot(snapshot));
-    let mut findings: Vec<Finding> =
-        of_snapshots.chain(contents.iter().filter_map(|content| look.content(content))).collect();
+    let groups = facts.groups.as_deref().unwrap_or_default();
+    let mut findings = Vec::new();
+    if let (Ok(Some(api)), Ok(contents)) = (group_api(&facts.group_versions), &facts.group_contents) {
+        let look = Look { pair: Pair::group(api), snapshots: groups, groups: &[], backups, now };
+        findings.extend(look.findings(contents));
+    }
+    let look = Look { pair: Pair::snapshot(), snapshots, groups, backups, now };
+    findings.extend(look.findings(contents));
     if findings.is_empty() {
         findings.push(Finding::new(Level::Ok, "", "nothing"));
     }
@@ -42,33 +48,42 @@ pub(super) fn section(facts: &Facts, now: SystemTime) -> Section {
 }
 
 struct Look<'a> {
+    /// Snapshots or groups.
+    pair: Pair,
     snapshots: &'a [Value],
+    /// What holds those of the snapshots that are members.
+    groups: &'a [Value],
     backups: &'a [Value],
     now: SystemTime,
 }
 
 impl Look<'_> {
+    fn findings(&self, contents: &[Value]) -> Vec<Finding> {
+        let of_snapshots = self.snapshots.iter().filter_map(|snapshot| self.snapshot(snapshot));
+        of_snapshots.chain(contents.iter().filter_map(|content| self.content(content))).collect()
+    }
+
     /// A snapshot of a backup that is over without having removed it.
     fn snapshot(&self, snapshot: &Value) -> Option<Finding> {
+        let group = Snapshot(snapshot).group_uid();
+        if group.is_some() && self.groups.iter().any(|each| uid(each) == group) {
+            // It goes with its group.
+            return None;
+        }
         let why = self.left_by(snapshot)?;
         let (namespace, name) = (namespace(snapshot), name(snapshot));
-        let content = Snapshot(snapshot).bound_content();
         let mut hint = String::new();
-        if let Some(content) = content {
-            let policy = if why.keeps_data { "Retain" } else { "Delete" };
-            hint.push_str(&patch_policy(content, policy));
+        if let Some(content) = self.pair.bound_content(snapshot) {
+            hint.push_str(&self.patch_policy(content, &why));
             hint.push('\n');
         }
-        let _ = write!(hint, "kubectl -n {namespace} delete volumesnapshot {name}");
-        let subject = format!("VolumeSnapshot {namespace}/{name}");
+        let _ = write!(hint, "kubectl -n {namespace} delete {} {name}", singular(self.pair.snapshots));
+        let subject = format!("{} {namespace}/{name}", self.pair.kind());
         Some(Finding::new(Level::Warning, subject, why.text).hint(hint))
     }
 
     fn content(&self, content: &Value) -> Option<Finding> {
-        let name = name(content);
-        let found = |text: String, hint: String| {
-            Some(Finding::new(Level::Warning, format!("VolumeSnapshotContent {name}"), text).hint(hint))
-        };
+        let (name, word) = (name(content), self.pair.word());
         if TEMPORARY.iter().any(|start| name.starts_with(start)) {
             return self.temporary(content);
         }
@@ -76,22 +91,21 @@ impl Look<'_> {
             // It goes with its snapshot.
             return None;
         }
+        let delete = format!("kubectl delete {} {name}", singular(self.pair.contents));
         if is_restored(content) {
             let restore = label_of(content, keys::RESTORE_NAME).unwrap_or_default();
-            let text = format!(
-                "of restore {restore}; its snapshot is gone, and the storage keeps what it points at"
-            );
+            let text =
+                format!("of restore {restore}; its {word} is gone, and the storage keeps what it points at");
             // Its snapshot may be about to be made; and without Retain its deletion would cost the data.
             let is_old = self.age(content).is_some_and(|age| age >= OLD);
             if !is_old || Content(content).deletion_policy() != "Retain" {
                 return None;
             }
-            return found(text, format!("kubectl delete volumesnapshotcontent {name}"));
+            return Some(self.found(content, text).hint(delete));
         }
         let why = self.left_by(content)?;
-        let policy = if why.keeps_data { "Retain" } else { "Delete" };
-        let hint = format!("{}\nkubectl delete volumesnapshotcontent {name}", patch_policy(name, policy));
-        found(format!("{}; its snapshot is gone", why.text), hint)
+        let hint = format!("{}\n{delete}", self.patch_policy(name, &why));
+        Some(self.found(content, format!("{}; its {word} is gone", why.text)).hint(hint))
     }
 
     /// A content that only serves a deletion, and is still there.
@@ -99,31 +113,37 @@ impl Look<'_> {
         let since = text(content, &["metadata", "deletionTimestamp"]).and_then(time);
         let deleting = since.and_then(|since| self.now.duration_since(since).ok());
         let stuck = deleting.or_else(|| self.age(content)).filter(|age| *age >= OLD)?;
-        let view = Content(content);
-        let (name, driver, handle) = (name(content), view.driver(), view.handle().unwrap_or("?"));
+        let (driver, handle) = (Content(content).driver(), self.pair.handle(content).unwrap_or("?"));
+        let (name, word, resource) = (name(content), self.pair.word(), singular(self.pair.contents));
         let (text, hint) = if is_deleting(content) {
             let text = format!(
-                "has been Terminating for {}: driver {driver} has not deleted snapshot {handle}",
+                "has been Terminating for {}: driver {driver} has not deleted {word} {handle}",
                 rounded(stuck)
             );
             let hint = format!(
-                "see the log of the driver's csi-snapshotter; if the driver is gone for good, delete the snapshot in the storage \
-                 and then\nkubectl patch volumesnapshotcontent {name} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+                "see the log of the driver's csi-snapshotter; if the driver is gone for good, delete the {word} in the storage \
+                 and then\nkubectl patch {resource} {name} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
             );
             (text, hint)
         } else {
             let text = format!(
-                "the deletion of snapshot {handle} of driver {driver} was broken off {} ago",
+                "the deletion of {word} {handle} of driver {driver} was broken off {} ago; the deletion of any backup \
+                 takes it up",
                 rounded(stuck)
             );
-            (text, format!("kubectl delete volumesnapshotcontent {name}"))
+            (text, format!("kubectl delete {resource} {name}"))
         };
-        Some(Finding::new(Level::Warning, format!("VolumeSnapshotContent {name}"), text).hint(hint))
+        Some(self.found(content, text).hint(hint))
+    }
+
+    fn found(&self, content: &Value, text: String) -> Finding {
+        let subject = format!("{}Content {}", self.pair.kind(), name(content));
+        Finding::new(Level::Warning, subject, text)
     }
 
     fn snapshot_of(&self, content: &Value) -> Option<&Value> {
-        let reference = Content(content).snapshot()?;
-        let bound = Content(content).bound_uid();
+        let reference = self.pair.reference(content)?;
+        let bound = self.pair.bound_uid(content);
         self.snapshots.iter().find(|snapshot| {
             (namespace(snapshot), name(snapshot)) == reference && (bound.is_none() || bound == uid(snapshot))
         })
@@ -132,6 +152,15 @@ impl Look<'_> {
     fn age(&self, object: &Value) -> Option<Duration> {
         let created = text(object, &["metadata", "creationTimestamp"]).and_then(time)?;
         self.now.duration_since(created).ok()
+    }
+
+    /// The command that makes the deletion of what is left take what is in the storage along, or keep it.
+    fn patch_policy(&self, content: &str, why: &Why) -> String {
+        let (resource, policy) =
+            (singular(self.pair.contents), if why.keeps_data { "Retain" } else { "Delete" });
+        format!(
+            "kubectl patch {resource} {content} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"{policy}\"}}}}'"
+        )
     }
 
     /// Why an object with the labels of a backup should not be there any more; `None` where it may be. The backups were read
@@ -188,10 +217,9 @@ fn keeps_in_cluster(object: &Value) -> bool {
     content.deletion_policy() == "Retain" && content.snapshot().is_some()
 }
 
-fn patch_policy(content: &str, policy: &str) -> String {
-    format!(
-        "kubectl patch volumesnapshotcontent {content} --type merge -p '{{\"spec\":{{\"deletionPolicy\":\"{policy}\"}}}}'"
-    )
+/// As kubectl takes it.
+fn singular(resource: Resource) -> &'static str {
+    resource.plural.trim_end_matches('s')
 }
 
 #[cfg(test)]
@@ -199,6 +227,7 @@ mod tests {
     #![allow(clippy::needless_pass_by_value, reason = "a value written at the call reads best")]
 
     use super::*;
+    use crate::group_api::GroupApi;
     use serde_json::json;
 
     const NOW: u64 = 10_000;
@@ -224,9 +253,7 @@ mod tests {
 
     fn found(snapshots: &[Value], contents: &[Value], backups: &[Value]) -> Vec<Finding> {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
-        let look = Look { snapshots, backups, now };
-        let of_snapshots = snapshots.iter().filter_map(|snapshot| look.snapshot(snapshot));
-        of_snapshots.chain(contents.iter().filter_map(|content| look.content(content))).collect()
+        Look { pair: Pair::snapshot(), snapshots, groups: &[], backups, now }.findings(contents)
     }
 
     fn of_b1() -> Value {
@@ -322,5 +349,67 @@ mod tests {
             let broken_off = content(name, json!({}), "Delete");
             assert!(found(&[], &[broken_off], &[])[0].text.contains("broken off"));
         }
+    }
+
+    fn found_of_groups(groups: &[Value], contents: &[Value], backups: &[Value]) -> Vec<Finding> {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
+        let pair = Pair::group(GroupApi::among(&["v1".to_owned()]).unwrap());
+        Look { pair, snapshots: groups, groups: &[], backups, now }.findings(contents)
+    }
+
+    fn group_content(name: &str, labels: Value) -> Value {
+        json!({"metadata": {"name": name, "uid": name, "labels": labels, "creationTimestamp": at(0)},
+            "spec": {"driver": "d.csi", "deletionPolicy": "Retain",
+                "source": {"groupSnapshotHandles": {"volumeGroupSnapshotHandle": "g"}},
+                "volumeGroupSnapshotRef": {"namespace": "app", "name": "velero-db", "uid": "of-group"}}})
+    }
+
+    #[test]
+    fn i10_a_group_that_a_failed_backup_left_is_named_once_and_its_members_go_with_it() {
+        let group = json!({"metadata": {"namespace": "app", "name": "velero-db", "uid": "of-group", "labels": of_b1()},
+            "status": {"boundVolumeGroupSnapshotContentName": "gc"}});
+        let (failed, contents) = ([backup("b1", "u1", "Failed")], [group_content("gc", of_b1())]);
+        let one = found_of_groups(std::slice::from_ref(&group), &contents, &failed);
+        assert_eq!((one.len(), one[0].subject.as_str()), (1, "VolumeGroupSnapshot app/velero-db"));
+        let hint = one[0].hint.as_ref().unwrap();
+        assert!(hint.starts_with("kubectl patch volumegroupsnapshotcontent gc "), "{hint}");
+        assert!(hint.contains("\"Delete\""), "{hint}");
+        assert!(hint.ends_with("kubectl -n app delete volumegroupsnapshot velero-db"), "{hint}");
+
+        let mut member = snapshot(of_b1());
+        member["metadata"]["ownerReferences"] = json!([{"kind": "VolumeGroupSnapshot", "uid": "of-group"}]);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
+        let members = |groups: &[Value]| {
+            let snapshots = std::slice::from_ref(&member);
+            let look = Look { pair: Pair::snapshot(), snapshots, groups, backups: &failed, now };
+            look.findings(&[]).len()
+        };
+        assert_eq!((members(std::slice::from_ref(&group)), members(&[])), (0, 1));
+    }
+
+    #[test]
+    fn what_is_left_of_groups_without_their_object_is_named_with_the_command_for_it() {
+        let mut stuck = group_content("velero-del-0123", json!({}));
+        stuck["metadata"]["deletionTimestamp"] = at(NOW - 600).into();
+        let stub = json!({"velero.io/backup-name": "b1", "velero.io/restore-name": "r1"});
+        for (content, words, hint) in [
+            (group_content("gc", of_b1()), "does not exist any more; its group is gone", "\"Delete\""),
+            (
+                group_content("stub", stub),
+                "of restore r1; its group is gone",
+                "volumegroupsnapshotcontent stub",
+            ),
+            (stuck, "has not deleted group g", "kubectl patch volumegroupsnapshotcontent velero-del-0123"),
+            (
+                group_content("velero-del-0123", json!({})),
+                "of group g of driver d.csi was broken off",
+                "delete",
+            ),
+        ] {
+            let one = found_of_groups(&[], std::slice::from_ref(&content), &[]);
+            assert!(one[0].text.contains(words), "{words} in {one:?}");
+            assert!(one[0].hint.as_ref().unwrap().contains(hint), "{hint} in {one:?}");
+        }
+        assert_eq!(found_of_groups(&[], &[group_content("users-own", json!({}))], &[]), []);
     }
 }

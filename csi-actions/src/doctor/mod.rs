@@ -6,6 +6,7 @@
 
 mod claims;
 mod facts;
+mod grouped;
 mod leftovers;
 mod order;
 mod report;

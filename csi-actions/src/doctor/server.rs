@@ -13,6 +13,8 @@ use crate::settings::{InvalidSetting, Mode, Settings};
 
 /// The setting that says the server's version.
 const VERSION: &str = "CSI_ACTIONS_SERVER_VERSION";
+/// The label of groups that servers name by default.
+const GROUP_LABEL: &str = "velero.io/volume-group";
 
 /// What the Deployment says of the server.
 #[derive(Debug, Clone)]
@@ -23,6 +25,7 @@ pub(super) struct Server {
     has_csi: bool,
     settings: Settings,
     invalid: Vec<InvalidSetting>,
+    group_label: Option<String>,
     is_running: bool,
     /// The name of its service account.
     pub(super) account: String,
@@ -54,6 +57,7 @@ impl Server {
             version: variable(VERSION).unwrap_or_else(|| tag(&image).to_owned()),
             image,
             has_csi: arguments.has_feature("EnableCSI"),
+            group_label: arguments.value("volume-group-snapshot-label-key").map(str::to_owned),
             settings,
             invalid,
             is_running: available.unwrap_or_default() > 0,
@@ -65,6 +69,13 @@ impl Server {
     pub(super) fn mode(&self) -> Mode {
         self.settings.mode
     }
+}
+
+/// The label that a server names in its backups where they have none; `None` where it knows of no groups.
+pub(super) fn group_label(server: Option<&Server>) -> Option<&str> {
+    let release = server.and_then(|server| Release::of_version(&server.version));
+    let given = server.and_then(|server| server.group_label.as_deref());
+    release.is_none_or(Release::knows_groups).then_some(given.unwrap_or(GROUP_LABEL))
 }
 
 /// The tag of an image, "" where it has none.
@@ -184,7 +195,21 @@ mod tests {
         let untold = found("velero@sha256:abc", json!(["server"]), json!([]));
         assert_eq!(untold[0].0, Level::Note);
         let set = json!([{"name": "CSI_ACTIONS_SERVER_VERSION", "value": "1.16"}]);
-        assert!(found("velero@sha256:abc", json!(["server"]), set)[0].1.contains("1.16 to 1.18.0"));
+        assert!(found("velero@sha256:abc", json!(["server"]), set)[0].1.contains("Velero 1.16,"));
+    }
+
+    #[test]
+    fn groups_are_made_by_the_label_that_the_server_names() {
+        for (image, args, label) in [
+            ("v:v1.18.3", json!(["server"]), Some("velero.io/volume-group")),
+            ("v:v1.17.0", json!(["server", "--volume-group-snapshot-label-key=group"]), Some("group")),
+            ("v:v1.16.2", json!(["server"]), None),
+            ("v:main", json!(["server"]), Some("velero.io/volume-group")),
+        ] {
+            let server = Server::of(&deployment(image, args, json!([])));
+            assert_eq!(group_label(server.as_ref()), label, "{image}");
+        }
+        assert_eq!(group_label(None), Some("velero.io/volume-group"), "nothing speaks against it");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use crate::bed::{Bed, CONTENTS, DRIVER, backup, name};
+use crate::grouped::{grouped, of_groups};
 use cluster::Rule;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -102,6 +103,46 @@ async fn what_will_fail_a_backup_is_found_with_code_1() {
     assert!(has(&found, "ok", "app/data", "class snap (annotation"), "{found:#?}");
     let (_, found) = findings(&bed, &["--include-namespaces", "elsewhere"]).await;
     assert!(!found.iter().any(|[_, subject, ..]| subject == "app/data"), "{found:#?}");
+}
+
+#[tokio::test]
+async fn claims_of_a_group_are_judged_by_the_classes_and_the_api_of_groups() {
+    let bed = well().await;
+    let (_, claims) = grouped(&bed, &["one", "two"]).await;
+    let (code, found) = findings(&bed, &[]).await;
+    assert_eq!(code, Some(0), "{found:#?}");
+    let with =
+        "group \"db\" of namespace app with 2 claims, class group (the driver's class with Velero's label)";
+    assert!(has(&found, "ok", "app/one", with) && has(&found, "ok", "app/two", with), "{found:#?}");
+
+    bed.group_class("another", &json!({"velero.io/csi-volumegroupsnapshot-class": "true"}));
+    let (code, found) = findings(&bed, &[]).await;
+    assert_eq!(code, Some(1));
+    assert!(has(&found, "failing", "app/one", "another, group"), "{found:#?}");
+    bed.order([Rule::on("get").path("/apis/groupsnapshot.storage.k8s.io").fail(404)]);
+    let (_, found) = findings(&bed, &[]).await;
+    assert!(has(&found, "failing", "app/one", "served in neither v1 nor v1beta2"), "{found:#?}");
+    bed.cluster.faults().clear();
+
+    // Servers that know of no groups, and Velero's own actions, leave each claim to its own snapshot.
+    for (image, args, level) in [
+        ("velero/velero:v1.16.2", &["server"][..], "ok"),
+        ("velero/velero:v1.18.3", &["server", "--features=EnableCSI"], "note"),
+    ] {
+        bed.cluster.apply(deployment(image, args)).unwrap();
+        let (_, found) = findings(&bed, &[]).await;
+        assert!(has(&found, level, "app/one", ""), "{image}: {found:#?}");
+        assert!(!has(&found, level, "app/one", "group"), "{image}: {found:#?}");
+    }
+
+    // What a backup left is named with the group, not once for each member.
+    bed.cluster.delete("volumegroupsnapshotclasses.groupsnapshot.storage.k8s.io", "", "another").unwrap();
+    bed.back_up_claim(&claims[0], &of_groups("b1")).await.unwrap();
+    bed.until("the Event, which nobody waits for", |bed| !bed.list("events").is_empty()).await;
+    let (_, found) = findings(&bed, &[]).await;
+    let left: Vec<_> = found.iter().filter(|[.., text, _]| text.contains("of backup b1")).collect();
+    assert_eq!(left.len(), 1, "{found:#?}");
+    assert!(left[0][1].starts_with("VolumeGroupSnapshot app/velero-db-"), "{left:#?}");
 }
 
 #[tokio::test]
