@@ -95,7 +95,7 @@ async fn restored(world: &World, backup: &Backup) -> Result<BTreeSet<String>> {
     Ok(archived)
 }
 
-async fn delete(world: &World, backup: &mut Backup) -> Result<()> {
+pub(crate) async fn delete(world: &World, backup: &mut Backup) -> Result<()> {
     let deletion = world.delete(backup).await?;
     ensure!(deletion == Deletion::default(), "{deletion:?}");
     Ok(())

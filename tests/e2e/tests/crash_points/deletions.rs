@@ -33,15 +33,9 @@ async fn flow(fault: Option<Fault>) -> Result<World> {
     ensure!(doomed.len() == 2 && of_later.len() == 2, "{doomed:?} and {of_later:?}");
 
     let deletion = world.stage("delete", world.delete(&mut backup)).await??;
-    let unbegun = unbegun(&world, &doomed)?;
-    if world.kills() {
-        let failed = deletion.logged.len();
-        ensure!(deletion.errors.is_empty(), "{deletion:?}");
-        ensure!(unbegun.len() <= failed, "{unbegun:?} are left without a word: {deletion:?}");
-    } else {
-        ensure!(deletion == Deletion::default(), "{deletion:?}");
-        ensure!(unbegun.is_empty(), "{unbegun:?} are left");
-    }
+    let points = |content: &Value, handle: &str| content["spec"]["source"]["snapshotHandle"] == handle;
+    let unbegun = unbegun(&world, &doomed, CONTENTS, points)?;
+    told_of(&world, &unbegun, &deletion)?;
     world.foreign_and(&of_later)?;
     let deletion = world.delete(&mut later).await?;
     ensure!(deletion == Deletion::default(), "{deletion:?}");
@@ -51,13 +45,27 @@ async fn flow(fault: Option<Fault>) -> Result<World> {
     Ok(world)
 }
 
-/// The snapshots that are in the storage with nothing in the cluster that points at them.
-fn unbegun(world: &World, doomed: &BTreeSet<String>) -> Result<BTreeSet<String>> {
-    let stored = world.stored();
-    let contents = world.cluster.list(CONTENTS, "")?;
-    let points = |handle: &&String| {
-        let at = |content: &Value| content["spec"]["source"]["snapshotHandle"] == handle.as_str();
-        contents.iter().any(at)
-    };
-    Ok(doomed.intersection(&stored).filter(|handle| !points(handle)).cloned().collect())
+/// Only a killed process leaves snapshots without a content, and each was an error in the server's log.
+pub(crate) fn told_of(world: &World, unbegun: &BTreeSet<String>, deletion: &Deletion) -> Result<()> {
+    if world.kills() {
+        let failed = deletion.logged.len();
+        ensure!(deletion.errors.is_empty(), "{deletion:?}");
+        ensure!(unbegun.len() <= failed, "{unbegun:?} are left without a word: {deletion:?}");
+    } else {
+        ensure!(*deletion == Deletion::default(), "{deletion:?}");
+        ensure!(unbegun.is_empty(), "{unbegun:?} are left");
+    }
+    Ok(())
+}
+
+/// The snapshots that are in the storage with no content of this resource that `points` at them.
+pub(crate) fn unbegun(
+    world: &World,
+    doomed: &BTreeSet<String>,
+    resource: &str,
+    points: impl Fn(&Value, &str) -> bool,
+) -> Result<BTreeSet<String>> {
+    let (stored, contents) = (world.stored(), world.cluster.list(resource, "")?);
+    let is_begun = |handle: &&String| contents.iter().any(|content| points(content, handle));
+    Ok(doomed.intersection(&stored).filter(|handle| !is_begun(handle)).cloned().collect())
 }

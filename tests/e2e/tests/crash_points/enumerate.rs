@@ -17,7 +17,16 @@ const AT_ONCE: usize = 12;
 const TRIES: usize = 3;
 
 /// Runs `flow` without a fault, then with each fault at each of its requests, and fails with all that did not hold.
-pub(crate) async fn all<F, R>(what: &'static str, afters: &[After], flow: F)
+pub(crate) async fn all<F, R>(what: &'static str, afters: &'static [After], flow: F)
+where
+    F: Fn(Option<Fault>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<World>> + Send + 'static,
+{
+    each(what, |point| Kind::all(point, afters), flow).await;
+}
+
+/// The same with the faults that `kinds` gives to each request.
+pub(crate) async fn each<F, R>(what: &'static str, kinds: impl Fn(&Point) -> Vec<Kind>, flow: F)
 where
     F: Fn(Option<Fault>) -> R + Send + Sync + 'static,
     R: Future<Output = Result<World>> + Send + 'static,
@@ -26,7 +35,7 @@ where
     let flow = Arc::new(flow);
     let points = requests(&*flow).await;
     let cases = points.iter().flat_map(|point| {
-        let kinds = Kind::all(point, afters).into_iter();
+        let kinds = kinds(point).into_iter();
         kinds.map(|kind| Fault { point: point.clone(), kind })
     });
     let turn = Arc::new(Semaphore::new(AT_ONCE));

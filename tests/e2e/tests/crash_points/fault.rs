@@ -106,6 +106,20 @@ impl Kind {
         kinds
     }
 
+    /// For a flow that does the same for each of several members. The third request of a kind is one of a further member, and
+    /// the process is only killed at it. Where it dies at the items, there is also the host that has no new one for the others.
+    pub(crate) fn of_members(point: &Point) -> Vec<Self> {
+        let mut kinds = Self::all(point, &[After::AsPlayed]);
+        kinds.retain(|kind| !matches!(kind, Self::Dropped | Self::Truncated));
+        if point.nth > 1 {
+            kinds.retain(|kind| kind.after().is_some());
+        }
+        if point.stage == "items" {
+            kinds.push(Self::KilledBefore(After::AllFail));
+        }
+        kinds
+    }
+
     /// What becomes of the later calls, where this kills.
     pub(crate) fn after(self) -> Option<After> {
         match self {

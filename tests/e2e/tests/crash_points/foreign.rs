@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::world::{CLASS, CONTENTS, DRIVER, NAMESPACE, SAFE, SNAPSHOTS, World, name};
+use crate::group::Group;
+use crate::world::{
+    CLASS, CONTENTS, DRIVER, GROUP_CONTENTS, GROUPS, NAMESPACE, SAFE, SNAPSHOTS, World, name,
+};
 
 /// A user's own snapshot of the same claim.
 const OWN: &str = "my-own";
@@ -13,6 +16,11 @@ const OWN: &str = "my-own";
 const EARLIER: &str = "velero-data-earlier";
 /// What a restore made, with all labels that the archive had; it points at the user's snapshot.
 const RESTORED: &str = "restored-earlier";
+
+/// A group that an earlier backup of the same name left in the cluster.
+const EARLIER_GROUP: &str = "velero-db-earlier";
+/// What a restore made for that group, with all labels that a backup gives.
+const STUB: &str = "restored-group";
 
 /// What was there before the first backup.
 #[derive(Debug)]
@@ -60,6 +68,41 @@ impl Foreign {
             objects.push((SNAPSHOTS, NAMESPACE, snapshot.to_owned(), essence(&object)));
         }
         Ok(Self { handles: world.stored(), objects })
+    }
+
+    /// And a group of the claims of `group`.
+    pub(crate) async fn and_group(
+        mut self,
+        world: &World,
+        group: &Group,
+        backup: &str,
+        uid: &str,
+    ) -> Result<Self> {
+        let before = world.stored();
+        let earlier = json!({"velero.io/backup-name": backup, "velero.io/backup-uid": "uid-of-earlier"});
+        let (cut, content) = group.cut(world, EARLIER_GROUP, &earlier).await?;
+        let labels = json!({"velero.io/backup-name": backup, "velero.io/backup-uid": uid, "velero.io/restore-name": "r0"});
+        let handles = json!({"volumeGroupSnapshotHandle": content["status"]["volumeGroupSnapshotHandle"],
+            "volumeSnapshotHandles": world.stored().difference(&before).collect::<Vec<_>>()});
+        world.cluster.apply(
+            json!({"apiVersion": "groupsnapshot.storage.k8s.io/v1", "kind": "VolumeGroupSnapshotContent",
+            "metadata": {"name": STUB, "labels": labels},
+            "spec": {"driver": DRIVER, "deletionPolicy": "Retain", "source": {"groupSnapshotHandles": handles},
+                "volumeGroupSnapshotRef": {"namespace": NAMESPACE, "name": STUB}}}),
+        )?;
+        let known = |stub: Option<&Value>| stub.is_some_and(|stub| stub["status"].is_object());
+        let stub = world.cluster.wait(GROUP_CONTENTS, "", STUB, SAFE, known).await?.context("the stub")?;
+        for snapshot in Group::members(world, &cut)? {
+            let snapshot = ready(world, name(&snapshot)).await?;
+            let content = world.cluster.get(CONTENTS, "", &bound(&snapshot))?.context("the content")?;
+            self.objects.push((CONTENTS, "", name(&content).to_owned(), essence(&content)));
+            self.objects.push((SNAPSHOTS, NAMESPACE, name(&snapshot).to_owned(), essence(&snapshot)));
+        }
+        self.objects.push((GROUPS, NAMESPACE, EARLIER_GROUP.to_owned(), essence(&cut)));
+        self.objects.push((GROUP_CONTENTS, "", name(&content).to_owned(), essence(&content)));
+        self.objects.push((GROUP_CONTENTS, "", STUB.to_owned(), essence(&stub)));
+        self.handles = world.stored();
+        Ok(self)
     }
 
     /// They are as they were.

@@ -11,8 +11,9 @@
 //! | `enumerate` | the dry runs and the runs of all cases, side by side |
 //! | `world`, `plugin` | cluster, storage and host of one case, and the process that can be killed |
 //! | `foreign` | snapshots that are not the backup's, and that nobody touched them |
+//! | `group` | claims that are cut at one moment |
 //! | `restoring` | a restore as Velero carries it out |
-//! | `backups`, `given_up`, `deletions`, `restores` | the flows, and what must hold after each |
+//! | `backups`, `groups`, `given_up`, `deletions`, `restores` | the flows, and what must hold after each |
 
 #![allow(clippy::unwrap_used, reason = "a lock that another case's panic spoiled fails this one too")]
 
@@ -22,6 +23,8 @@ mod enumerate;
 mod fault;
 mod foreign;
 mod given_up;
+mod group;
+mod groups;
 mod plugin;
 mod restores;
 mod restoring;

@@ -25,6 +25,7 @@ use velero_host::store::BackupStore;
 
 use crate::fault::{Fault, Point};
 use crate::foreign::Foreign;
+use crate::group::Group;
 use crate::plugin::Plugin;
 
 pub(crate) const DRIVER: &str = "disk.csi.example";
@@ -34,6 +35,10 @@ pub(crate) const CLAIMS: &str = "persistentvolumeclaims";
 pub(crate) const VOLUMES: &str = "persistentvolumes";
 pub(crate) const SNAPSHOTS: &str = "volumesnapshots.snapshot.storage.k8s.io";
 pub(crate) const CONTENTS: &str = "volumesnapshotcontents.snapshot.storage.k8s.io";
+pub(crate) const GROUPS: &str = "volumegroupsnapshots.groupsnapshot.storage.k8s.io";
+pub(crate) const GROUP_CONTENTS: &str = "volumegroupsnapshotcontents.groupsnapshot.storage.k8s.io";
+/// The label that makes a group of claims, as servers since 1.17 name it in every backup.
+pub(crate) const GROUP_LABEL: &str = "velero.io/volume-group";
 /// Far above what any step takes, also where a request runs into the plugin's own limit.
 pub(crate) const SAFE: Duration = Duration::from_secs(120);
 /// Between two rounds over the operations.
@@ -76,6 +81,22 @@ fn binary() -> PathBuf {
 impl World {
     /// With claims of these names, bound to volumes, and with snapshots that are not the backups'.
     pub(crate) async fn new(claims: &[&str], fault: Option<Fault>) -> Result<Self> {
+        let mut world = Self::of_claims(claims, fault).await?;
+        let backup = backup("b1");
+        world.foreign = Some(Foreign::make(&world, claims[0], backup.name(), backup.uid()).await?);
+        Ok(world)
+    }
+
+    /// The same with all claims in one group, and a foreign group of them.
+    pub(crate) async fn grouped(claims: &[&str], fault: Option<Fault>) -> Result<Self> {
+        let mut world = Self::of_claims(claims, fault).await?;
+        let (group, backup) = (Group::of(&world, claims)?, backup("b1"));
+        let foreign = Foreign::make(&world, claims[0], backup.name(), backup.uid()).await?;
+        world.foreign = Some(foreign.and_group(&world, &group, backup.name(), backup.uid()).await?);
+        Ok(world)
+    }
+
+    async fn of_claims(claims: &[&str], fault: Option<Fault>) -> Result<Self> {
         let cluster = cluster::Cluster::start().await?;
         // What the controllers overlook at this speed on a busy machine they see soon, as the real ones do in a while.
         let pace = Settings { resync: Duration::from_secs(5), ..Settings::default() };
@@ -109,7 +130,7 @@ impl World {
             observer: log.clone(),
             now: Arc::new(Timestamp::now),
         });
-        let mut world = Self {
+        let world = Self {
             cluster,
             simulator,
             server,
@@ -128,8 +149,6 @@ impl World {
         for claim in claims {
             world.claim(claim).await?;
         }
-        let backup = backup("b1");
-        world.foreign = Some(Foreign::make(&world, claims[0], backup.name(), backup.uid()).await?);
         Ok(world)
     }
 
@@ -248,9 +267,9 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the cluster holds no snapshot and no content beside the foreign ones.
+    /// Waits until the cluster holds no snapshot, group or content beside the foreign ones.
     pub(crate) async fn holds_no_objects(&self) -> Result<()> {
-        for resource in [SNAPSHOTS, CONTENTS] {
+        for resource in [SNAPSHOTS, CONTENTS, GROUPS, GROUP_CONTENTS] {
             let foreign = self.foreign().names(resource);
             let others = || -> Result<Vec<Value>> {
                 let objects = self.cluster.list(resource, "")?;
@@ -302,7 +321,8 @@ impl World {
 /// A backup of the namespace.
 pub(crate) fn backup(name: &str) -> Backup {
     let object = json!({"metadata": {"name": name},
-        "spec": {"includedNamespaces": [NAMESPACE], "csiSnapshotTimeout": "60s"}});
+        "spec": {"includedNamespaces": [NAMESPACE], "csiSnapshotTimeout": "60s",
+            "volumeGroupSnapshotLabelKey": GROUP_LABEL}});
     Backup::new(object, &format!("uid-of-{name}")).expect("it has a name")
 }
 
