@@ -110,17 +110,22 @@ async fn restore(stack: &mut Stack) -> Result<String> {
     Ok(format!("{hits} requests hit, Completed"))
 }
 
-async fn through_proxy(stack: &mut Stack) -> Result<()> {
+pub(super) async fn through_proxy(stack: &mut Stack) -> Result<()> {
     let server = Server { through_proxy: true, ..standalone::server(stack)? };
     stack.server(server).await
 }
 
-/// Waits until a request hangs as ordered, and kills the process that made it.
-async fn killed_at_its_request(stack: &Stack) -> Result<()> {
+/// Waits until a request hangs as ordered.
+pub(super) async fn at_its_request(stack: &Stack) -> Result<()> {
     until("the request of csi-actions", LIMIT, || async {
         Ok(if stack.proxy.has_hit() { Look::Found(()) } else { Look::NotYet("no hit".to_owned()) })
     })
-    .await?;
+    .await
+}
+
+/// Waits until a request hangs as ordered, and kills the process that made it.
+async fn killed_at_its_request(stack: &Stack) -> Result<()> {
+    at_its_request(stack).await?;
     let killed = stack.kill_plugin(standalone::PLUGIN)?;
     ensure!(killed > 0, "no process of csi-actions runs");
     Ok(())
