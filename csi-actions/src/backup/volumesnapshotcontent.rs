@@ -32,8 +32,8 @@ impl ContentBackup {
 
     /// The content as it is archived; the `secret` of its deletion goes with it.
     fn archived(&self, item: &Item, secret: Option<SecretRef<'_>>, backup: &Backup) -> Result<Outcome> {
-        // Velero's own delete action would try to delete a member of a group alone, which no driver does, and on servers 1.16 and
-        // 1.17 wait ten minutes for each member after the group is gone.
+        // Velero's own delete action would try to delete a member of a group alone, which no driver does, and on servers from 1.16 to
+        // 1.18.0 waits ten minutes for each member after the group is gone.
         let content = item.object();
         let is_member =
             annotation(content, keys::GROUP_MEMBERS).is_some() || Content(content).group_handle().is_some();
