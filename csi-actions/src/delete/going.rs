@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Reason, watch};
 use crate::discard::nudge;
-use crate::object::{Content, DriverError, name, uid};
+use crate::object::{Content, DriverError, name, text, uid};
 
 /// How often a content that stays is touched. A sidecar that is busy with its creation hides the deletion from itself
 /// with a write of its own, and would look again after a quarter of an hour.
@@ -25,7 +25,8 @@ pub(super) enum End {
     /// The content is gone, but the sidecar has not asked the driver: it knew the snapshot as a member of this group by
     /// then, and members go with their group only.
     InGroup(String),
-    /// It went before it was deleted here, or another object has its name: what has become of it is not known.
+    /// It went before it was deleted here, or without its handle, or another object has its name: what has become of it is not
+    /// known.
     Replaced,
     /// The driver refuses, in its words.
     Refused(String),
@@ -79,6 +80,8 @@ struct Watched<'a> {
     before: Option<DriverError>,
     refusal: Option<String>,
     group: Option<String>,
+    /// Whether the handle is lost, by which the sidecar asks the driver.
+    lost: bool,
     /// A request that fails is not worth waiting for: the next one comes soon.
     quick: Cluster,
     states: BoxStream<'static, Result<Option<Value>, ApiError>>,
@@ -93,6 +96,7 @@ impl<'a> Watched<'a> {
             before: Content(content).error(),
             refusal: None,
             group: group_of(resource, content),
+            lost: false,
             states: watch::states(&quick, resource, "", name(content)),
             quick,
         }
@@ -121,8 +125,10 @@ impl<'a> Watched<'a> {
             Ok(Some(Ok(Some(object)))) if uid(&object) == uid(self.content) => {
                 self.refusal = said_since(self.before.as_ref(), &object);
                 self.group = group_of(self.resource, &object).or(self.group.take());
+                self.lost = has_lost_its_handle(&object);
                 Ok(None)
             }
+            Ok(Some(Ok(_))) if self.lost => Ok(Some(End::Replaced)),
             // Gone, and perhaps another object has its name by now.
             Ok(Some(Ok(_))) => Ok(Some(self.group.take().map_or(End::Gone, End::InGroup))),
             Ok(Some(Err(error))) if error.ends_a_wait() => Err(error),
@@ -137,6 +143,14 @@ fn group_of(resource: Resource, content: &Value) -> Option<String> {
     group.map(str::to_owned)
 }
 
+/// Whether a sidecar that was looking at the content when it was new has put an error in place of its whole status, with the
+/// handle. It takes such a content for one of nothing. Once the driver was asked, readiness goes together with the handle.
+fn has_lost_its_handle(content: &Value) -> bool {
+    let handles = ["snapshotHandle", "volumeGroupSnapshotHandle"];
+    content.pointer("/status/readyToUse").is_some_and(Value::is_boolean)
+        && handles.iter().all(|handle| text(content, &["status", handle]).is_none())
+}
+
 /// The error on a content, unless it is the one from `before`, in words and time.
 fn said_since(before: Option<&DriverError>, content: &Value) -> Option<String> {
     Content(content).error().filter(|error| Some(error) != before).map(|error| error.message)
@@ -146,6 +160,19 @@ fn said_since(before: Option<&DriverError>, content: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_handle_is_lost_where_an_error_took_the_place_of_the_status() {
+        for (status, lost) in [
+            (json!({"volumeGroupSnapshotHandle": "g"}), false),
+            (json!({"snapshotHandle": "s", "readyToUse": false, "error": {"message": "in use"}}), false),
+            (json!({"readyToUse": false, "error": {"message": "the object has been modified"}}), true),
+            (json!({}), false),
+            (Value::Null, false),
+        ] {
+            assert_eq!(has_lost_its_handle(&json!({"status": status})), lost, "{status}");
+        }
+    }
 
     #[test]
     fn an_error_from_before_the_deletion_is_no_refusal_of_it() {
