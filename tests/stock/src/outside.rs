@@ -79,9 +79,12 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     for folder in kept {
         screen::print(&format!("kept: {}", folder.display()));
     }
-    let passed = outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed)
-        && outcomes.iter().any(|outcome| outcome.verdict == Verdict::Passed);
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let any = |verdict| outcomes.iter().any(|outcome| outcome.verdict == verdict);
+    Ok(match (any(Verdict::Failed), any(Verdict::Passed)) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::from(ALL_SKIPPED),
+    })
 }
 
 pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
@@ -139,6 +142,9 @@ pub(crate) fn sanity() -> Result<ExitCode> {
     let driver = build::csi_driver(&screen)?;
     crate::inside::sanity(&sanity, &driver, &screen)
 }
+
+/// The exit code of a run in which nothing has passed and nothing has failed.
+const ALL_SKIPPED: u8 = 3;
 
 /// The exit code of a sandboxed process that was told to stop.
 pub(crate) const INTERRUPTED: i32 = 130;
