@@ -144,11 +144,19 @@ fn group_of(resource: Resource, content: &Value) -> Option<String> {
 }
 
 /// Whether a sidecar that was looking at the content when it was new has put an error in place of its whole status, with the
-/// handle. It takes such a content for one of nothing. Once the driver was asked, readiness goes together with the handle.
+/// handle. It takes such a content for one of nothing. Once the driver was asked, readiness goes together with the handle; and
+/// where the error is that the storage has no such snapshot, there is nothing to ask the driver for.
 fn has_lost_its_handle(content: &Value) -> bool {
     let handles = ["snapshotHandle", "volumeGroupSnapshotHandle"];
+    let is_absent = Content(content).error().is_some_and(|error| says_that_it_is_absent(&error.message));
     content.pointer("/status/readyToUse").is_some_and(Value::is_boolean)
         && handles.iter().all(|handle| text(content, &["status", handle]).is_none())
+        && !is_absent
+}
+
+/// Whether the storage was asked for the snapshot and has none: the sidecar's words for an empty list, or the driver's code.
+fn says_that_it_is_absent(message: &str) -> bool {
+    message.contains("can not find snapshot for snapshotID") || message.contains("code = NotFound")
 }
 
 /// The error on a content, unless it is the one from `before`, in words and time.
@@ -167,6 +175,19 @@ mod tests {
             (json!({"volumeGroupSnapshotHandle": "g"}), false),
             (json!({"snapshotHandle": "s", "readyToUse": false, "error": {"message": "in use"}}), false),
             (json!({"readyToUse": false, "error": {"message": "the object has been modified"}}), true),
+            (
+                json!({"readyToUse": false, "error": {"message": "rpc error: code = Unavailable desc = busy"}}),
+                true,
+            ),
+            // Velero's own action has deleted it a moment before.
+            (
+                json!({"readyToUse": false, "error": {"message": "failed to list snapshot for content c: \"can not find snapshot for snapshotID s\""}}),
+                false,
+            ),
+            (
+                json!({"readyToUse": false, "error": {"message": "rpc error: code = NotFound desc = s"}}),
+                false,
+            ),
             (json!({}), false),
             (Value::Null, false),
         ] {
