@@ -108,7 +108,7 @@ impl Held {
     /// With a snapshot that nobody asked Velero for, cut of the same claim.
     async fn one_foreign(stack: &Stack, claim: &str) -> Result<Self> {
         let before = Self::now(stack).await?.snapshots;
-        floor::request(stack, NAMESPACE, claim).await?;
+        floor::request(stack, NAMESPACE, "foreign", claim).await?;
         let cut =
             settled(LIMIT, 0, || async { Ok(usize::from(stack.driver.snapshots().await?.len() == before)) });
         ensure!(cut.await? == 0, "the foreign snapshot is not cut");

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use tokio::time::sleep;
 
 use crate::cluster::{Cluster, SNAPSHOT_CONTENT, text};
 
@@ -31,8 +33,16 @@ impl Handles {
         self.0.into_inner()
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.0.borrow().len()
+    /// Waits until so many have been seen, while they are [`noted`](Self::noted).
+    pub(super) async fn reach(&self, count: usize, limit: Duration) -> Result<()> {
+        let began = Instant::now();
+        while self.0.borrow().len() < count {
+            let seen = self.0.borrow().len();
+            ensure!(began.elapsed() < limit, "{seen} of {count} snapshots have a handle after {limit:?}");
+            // Short beside what is measured.
+            sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
     }
 
     /// Goes on until the API server can't be asked any more.
@@ -44,7 +54,9 @@ impl Handles {
             };
             // A watch in which nothing happens for a while ends, and is begun again.
             while let Some(Ok(content)) = contents.next().await {
-                if !text(&content, "/status/snapshotHandle").is_empty() {
+                // What goes was there before.
+                let goes = content.pointer("/metadata/deletionTimestamp").is_some();
+                if !goes && !text(&content, "/status/snapshotHandle").is_empty() {
                     let snapshot = text(&content, "/spec/volumeSnapshotRef/name").to_owned();
                     self.0.borrow_mut().entry(snapshot).or_insert_with(Timestamp::now);
                 }

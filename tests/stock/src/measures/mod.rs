@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use floor::Order;
+
 use crate::application::Application;
 use crate::components::snapshots::Pace;
 use crate::components::velero::Server;
@@ -51,12 +53,15 @@ pub(crate) async fn run(stack: &mut Stack, pace: Pace, extent: &Extent) -> Resul
     let title = format!("Velero {}, {}, load {}", stack.minor(), pace.told(), load());
     if extent.claims > 0 {
         let application = stack.application("measured", extent.claims).await?;
-        let floor = floor::measure(stack, &application).await?;
+        let mut floors = Vec::new();
+        for order in [Order::AtOnce, Order::InTurn] {
+            floors.push(floor::measure(stack, &application, order).await?);
+        }
         let mut rows = Vec::new();
         for (number, contestant) in contestants.iter().enumerate() {
             rows.push((contestant.name, cut::measure(stack, contestant, &application, number).await?));
         }
-        screen::print(&format!("\n{title}\n{}\n", table::cuts(extent.claims, pace, floor, &rows)));
+        screen::print(&format!("\n{title}\n{}\n", table::cuts(extent.claims, pace, &floors, &rows)));
         application.delete(&stack.cluster).await?;
     }
     if extent.deletions > 0 {

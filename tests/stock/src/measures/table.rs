@@ -11,7 +11,7 @@ use super::floor::Floor;
 use crate::components::snapshots::Pace;
 
 /// Backups and their deletions.
-pub(super) fn cuts(claims: usize, pace: Pace, floor: Floor, rows: &[(&str, Measured)]) -> String {
+pub(super) fn cuts(claims: usize, pace: Pace, floors: &[Floor], rows: &[(&str, Measured)]) -> String {
     let mut table = table(&[
         &format!("{claims} claims"),
         "all cut",
@@ -24,8 +24,10 @@ pub(super) fn cuts(claims: usize, pace: Pace, floor: Floor, rows: &[(&str, Measu
     ]);
     let each = |duration: Duration| seconds(duration / u32::try_from(claims.max(1)).unwrap_or(u32::MAX));
     let per_claim = |requests: usize| format!("{:.1}", ratio(requests, claims));
-    let (cut, emptied) = (seconds(floor.cut), seconds(floor.deleted));
-    table.add_row(["floor: all at once, without Velero", &cut, "", "", "", "", "", &emptied]);
+    for floor in floors {
+        let (cut, emptied) = (seconds(floor.cut), seconds(floor.deleted));
+        table.add_row([floor.order.told(), &cut, "", "", "", "", "", &emptied]);
+    }
     for (name, row) in rows {
         table.add_row([
             (*name).to_owned(),
@@ -99,12 +101,13 @@ fn ratio(requests: usize, claims: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::floor::Order;
     use super::*;
 
     #[test]
     fn figures_are_per_claim_and_beside_the_floor() {
         let millis = Duration::from_millis;
-        let floor = Floor { cut: millis(640), deleted: millis(1200) };
+        let floor = Floor { order: Order::AtOnce, cut: millis(640), deleted: millis(1200) };
         let ours = Measured {
             cut: millis(2500),
             completed: millis(12_000),
@@ -114,7 +117,7 @@ mod tests {
             deleted: millis(5000),
             emptied: millis(4000),
         };
-        let table = cuts(10, Pace::Lifted, floor, &[("ours", ours)]);
+        let table = cuts(10, Pace::Lifted, &[floor], &[("ours", ours)]);
         let cells = |row: usize| -> Vec<String> {
             let line = table.lines().nth(row).unwrap_or_default();
             line.split('|').map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
