@@ -44,6 +44,11 @@ pub fn classify(message: &str) -> Class {
     if code.is_some_and(|code| PERMANENT.contains(&code)) { Class::Permanent } else { Class::Passing }
 }
 
+/// Whether the storage was asked for a snapshot and has none: the sidecar's words for an empty list, or the driver's code.
+pub fn is_absent(message: &str) -> bool {
+    message.contains("can not find snapshot for snapshotID") || message.contains("code = NotFound")
+}
+
 /// The text cut to what fits one line of `velero backup describe`.
 pub fn shortened(message: &str) -> String {
     const LONGEST: usize = 240;

@@ -7,6 +7,9 @@ use crate::group_api::GroupApi;
 use crate::object::{label, name, namespace, text};
 use crate::{keys, labels, names};
 
+/// In the spec of a backup: the label by which claims belong to groups.
+pub(crate) const LABEL_KEY: &str = "volumeGroupSnapshotLabelKey";
+
 /// A group of claims: those of one namespace that carry one value of the label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -38,8 +41,7 @@ pub(crate) enum GroupError {
 impl Group {
     /// The group of `claim` in `backup`: servers since 1.17 name a label, and the claim carries it.
     pub(crate) fn of(claim: &Value, backup: &Backup) -> Option<Self> {
-        let key =
-            backup.get(&["spec", "volumeGroupSnapshotLabelKey"])?.as_str().filter(|key| !key.is_empty())?;
+        let key = backup.get(&["spec", LABEL_KEY])?.as_str().filter(|key| !key.is_empty())?;
         let value = label(claim, key)?;
         Some(Self {
             namespace: namespace(claim).to_owned(),

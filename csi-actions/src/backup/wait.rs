@@ -192,11 +192,11 @@ impl View {
 
     /// The snapshot, if it exists in the storage.
     fn cut(&self) -> Option<Cut> {
-        let content = self.content.as_ref().filter(|content| self.pair.is_cut(&self.snapshot, content))?;
-        let is_named = self.word == Word::Content || self.pair.names(&self.snapshot, content);
-        if !is_named {
-            return None;
-        }
+        let is_cut = |content: &&Value| {
+            self.pair.is_cut(&self.snapshot, content)
+                && (self.word == Word::Content || self.pair.names(&self.snapshot, content))
+        };
+        let content = self.content.as_ref().filter(is_cut)?;
         Some(Cut { snapshot: self.snapshot.clone(), content: content.clone() })
     }
 

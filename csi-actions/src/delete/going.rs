@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Reason, watch};
 use crate::discard::nudge;
+use crate::driver_error::is_absent;
 use crate::object::{Content, DriverError, name, text, uid};
 
 /// How often a content that stays is touched. A sidecar that is busy with its creation hides the deletion from itself
@@ -148,15 +149,10 @@ fn group_of(resource: Resource, content: &Value) -> Option<String> {
 /// where the error is that the storage has no such snapshot, there is nothing to ask the driver for.
 fn has_lost_its_handle(content: &Value) -> bool {
     let handles = ["snapshotHandle", "volumeGroupSnapshotHandle"];
-    let is_absent = Content(content).error().is_some_and(|error| says_that_it_is_absent(&error.message));
+    let absent = Content(content).error().is_some_and(|error| is_absent(&error.message));
     content.pointer("/status/readyToUse").is_some_and(Value::is_boolean)
         && handles.iter().all(|handle| text(content, &["status", handle]).is_none())
-        && !is_absent
-}
-
-/// Whether the storage was asked for the snapshot and has none: the sidecar's words for an empty list, or the driver's code.
-fn says_that_it_is_absent(message: &str) -> bool {
-    message.contains("can not find snapshot for snapshotID") || message.contains("code = NotFound")
+        && !absent
 }
 
 /// The error on a content, unless it is the one from `before`, in words and time.

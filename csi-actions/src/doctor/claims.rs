@@ -8,13 +8,10 @@ use velero_plugin::Backup;
 use super::facts::{Facts, Judged, group_api};
 use super::grouped::Grouped;
 use super::report::{Finding, Level, Section};
-use crate::backup::group::Group;
+use crate::backup::group::{Group, LABEL_KEY};
 use crate::class_choice::{Choice, SNAPSHOT_KEYS};
 use crate::object::{name, namespace, storage_class, text};
 use crate::policy::{Decision, PolicyError};
-
-/// In the spec of a backup.
-const GROUP_LABEL: &str = "volumeGroupSnapshotLabelKey";
 
 /// What the judgement depends on.
 struct View<'a> {
@@ -62,9 +59,9 @@ pub(super) fn ahead(backup: &Backup, group_label: Option<&str>) -> Backup {
     let mut object = backup.object().clone();
     if object.is_object() {
         object["status"] = json!({});
-        match (group_label, text(&object, &["spec", GROUP_LABEL])) {
-            (Some(label), None) => object["spec"][GROUP_LABEL] = label.into(),
-            (None, Some(_)) => object["spec"][GROUP_LABEL] = Value::Null,
+        match (group_label, text(&object, &["spec", LABEL_KEY])) {
+            (Some(label), None) => object["spec"][LABEL_KEY] = label.into(),
+            (None, Some(_)) => object["spec"][LABEL_KEY] = Value::Null,
             _ => {}
         }
     }
