@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
+use velero_host::model::Backup;
 use velero_host::server::Deletion;
 
 use crate::enumerate;
@@ -26,7 +27,7 @@ async fn a_deletion_that_is_killed_or_disturbed_at_any_request_deletes_what_it_h
 async fn flow(fault: Option<Fault>) -> Result<World> {
     let world = World::new(&["data", "logs"], fault).await?;
     let mut backup = world.whole_backup("b1").await?;
-    let mut later = world.whole_backup("b2").await?;
+    let later = world.whole_backup("b2").await?;
     let archive = world.archive(&later).await?.context("the archive")?;
     let of_later = handles(&archive)?;
     let doomed: BTreeSet<String> = world.stored_of_backups().difference(&of_later).cloned().collect();
@@ -36,10 +37,20 @@ async fn flow(fault: Option<Fault>) -> Result<World> {
     let points = |content: &Value, handle: &str| content["spec"]["source"]["snapshotHandle"] == handle;
     let unbegun = unbegun(&world, &doomed, CONTENTS, points)?;
     told_of(&world, &unbegun, &deletion)?;
-    world.foreign_and(&of_later)?;
+    ended(world, &unbegun, later, &of_later).await
+}
+
+/// The backup `later` has lost nothing, its deletion goes well, and in the end there is only what is `unbegun`.
+pub(crate) async fn ended(
+    world: World,
+    unbegun: &BTreeSet<String>,
+    mut later: Backup,
+    of_later: &BTreeSet<String>,
+) -> Result<World> {
+    world.foreign_and(of_later)?;
     let deletion = world.delete(&mut later).await?;
     ensure!(deletion == Deletion::default(), "{deletion:?}");
-    world.holds(&unbegun).await?;
+    world.holds(unbegun).await?;
     world.holds_no_objects().await?;
     world.end()?;
     Ok(world)

@@ -10,10 +10,9 @@ use cluster::simulator::{Fault as DriverFault, Readiness};
 use serde_json::Value;
 use velero_host::model::Backup;
 use velero_host::phase;
-use velero_host::server::Deletion;
 
 use crate::backups::delete;
-use crate::deletions::{told_of, unbegun};
+use crate::deletions::{ended, told_of, unbegun};
 use crate::enumerate;
 use crate::fault::{Fault, Kind};
 use crate::restores::handles;
@@ -68,7 +67,7 @@ async fn backed_up(fault: Option<Fault>) -> Result<World> {
 async fn deleted(fault: Option<Fault>) -> Result<World> {
     let world = World::grouped(&MEMBERS, fault).await?;
     let mut backup = world.whole_backup("b1").await?;
-    let mut later = world.whole_backup("b2").await?;
+    let later = world.whole_backup("b2").await?;
     let (doomed, of_later) = (archived(&world, &backup).await?, archived(&world, &later).await?);
     ensure!(doomed.len() == MEMBERS.len() && of_later.len() == MEMBERS.len(), "{doomed:?}, {of_later:?}");
 
@@ -80,13 +79,7 @@ async fn deleted(fault: Option<Fault>) -> Result<World> {
     let unbegun = unbegun(&world, &doomed, GROUP_CONTENTS, points)?;
     told_of(&world, &unbegun, &deletion)?;
     ensure!(unbegun.is_empty() || unbegun == doomed, "a part of the group is left: {unbegun:?}");
-    world.foreign_and(&of_later)?;
-    let deletion = world.delete(&mut later).await?;
-    ensure!(deletion == Deletion::default(), "{deletion:?}");
-    world.holds(&unbegun).await?;
-    world.holds_no_objects().await?;
-    world.end()?;
-    Ok(world)
+    ended(world, &unbegun, later, &of_later).await
 }
 
 /// The handles that are archived.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::handles::Handles;
-use super::{Contestant, LIMIT, PLUGIN, claim_keys, emptied, server};
+use super::{Contestant, LIMIT, PLUGIN, claim_keys, completed, emptied, server};
 use crate::application::Application;
 use crate::stack::Stack;
 
@@ -50,8 +50,7 @@ pub(super) async fn measure(
             Ok((backup, settled))
         })
         .await?;
-    let found = (settled.phase.as_str(), settled.errors);
-    ensure!(found == ("Completed", 0), "the backup of {}: {}", contestant.name, settled.status);
+    completed(&settled, contestant.name)?;
     let cut = last_cut(stack, application).await?;
     let replies = replies(stack, &handles.seen());
     ensure!(
@@ -62,8 +61,8 @@ pub(super) async fn measure(
         contestant.name
     );
     let actions = if contestant.server.enable_csi { BUILTIN } else { PLUGIN };
-    let requests = stack.proxy.requests_of(actions).len();
-    let server_requests = stack.proxy.requests_of(SERVER).len();
+    let requests = stack.proxy.tally(actions).0;
+    let server_requests = stack.proxy.tally(SERVER).0;
 
     let began = Timestamp::now();
     let deleted = backup.delete(LIMIT).await?;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use csi_driver::fault::Fault;
 use serde_json::json;
 use tonic::Code;
 
-use super::{Contestant, LIMIT, floor, ours, own_label, settled};
+use super::{Contestant, LIMIT, PLUGIN, completed, floor, ours, own_label, settled, stored};
 use crate::cluster::{SNAPSHOT, SNAPSHOT_CONTENT, text};
 use crate::stack::Stack;
 
@@ -52,22 +52,21 @@ pub(super) async fn measure(
     let maker = if has_own_label { own_label(stack)? } else { ours(stack)? };
     stack.server(maker.server).await?;
     let application = stack.application(NAMESPACE, CLAIMS).await?;
-    let foreign = Held::one_foreign(stack, &application.claims[0]).await?;
+    request_foreign(stack, &application.claims[0]).await?;
+    // What is to be left in the end.
+    let (stored_before, contents_before) = (stored(stack).await?, contents(stack).await?);
     let mut backups = Vec::new();
     for number in 0..deletions.div_ceil(CLAIMS) {
         let name = format!("{}-{number}", contestant.name.replace([',', ' '], "-"));
         let backup = stack.backup(&name, &application, &json!({})).await?;
-        let settled = backup.settles(LIMIT).await?;
-        let found = (settled.phase.as_str(), settled.errors);
-        ensure!(found == ("Completed", 0), "the backup to delete: {}", settled.status);
+        completed(&backup.settles(LIMIT).await?, PLUGIN)?;
         backups.push(backup);
     }
     let snapshots = backups.len() * CLAIMS;
-    let held = stack.driver.snapshots().await?.len();
+    let held = stored(stack).await?;
     ensure!(
-        held == foreign.snapshots + snapshots,
-        "the storage holds {held} snapshots, not {snapshots} and {}",
-        foreign.snapshots
+        held == stored_before + snapshots,
+        "the storage holds {held} snapshots, not {snapshots} and {stored_before}"
     );
 
     stack.server(contestant.server.clone()).await?;
@@ -80,51 +79,42 @@ pub(super) async fn measure(
         }
     }
     let took = began.elapsed();
-    let leaked = settled(PATIENCE, foreign.snapshots, || async { Ok(Held::now(stack).await?.snapshots) });
-    let leaked = leaked.await? - foreign.snapshots;
-    let contents = settled(PATIENCE, foreign.contents, || async { Ok(Held::now(stack).await?.contents) });
-    let contents = contents.await? - foreign.contents;
+    let leaked = settled(PATIENCE, stored_before, || stored(stack)).await?.checked_sub(stored_before);
+    let leaked = leaked.context("a snapshot that is not Velero's is gone from the storage")?;
+    let still = settled(PATIENCE, contents_before, || contents(stack)).await?.checked_sub(contents_before);
+    let still = still.context("a content that is not Velero's is gone from the cluster")?;
     let hits = stack.driver.control.orders().await?.iter().map(|order| order.hits).sum();
     ensure!(hits > 0, "no call of the storage was disturbed");
     stack.driver.control.withdraw_all().await?;
-    foreign.goes(stack).await?;
+    foreign_goes(stack).await?;
     release_contents(stack).await?;
     application.delete(&stack.cluster).await?;
-    Ok(Deletions { snapshots, refused, took, leaked, stuck: contents, disturbed: hits })
+    Ok(Deletions { snapshots, refused, took, leaked, stuck: still, disturbed: hits })
 }
 
-/// What there is of snapshots.
-struct Held {
-    snapshots: usize,
-    contents: usize,
+/// How many contents the cluster holds.
+async fn contents(stack: &Stack) -> Result<usize> {
+    Ok(stack.cluster.names(SNAPSHOT_CONTENT, "").await?.len())
 }
 
-impl Held {
-    async fn now(stack: &Stack) -> Result<Self> {
-        let snapshots = stack.driver.snapshots().await?.len();
-        Ok(Self { snapshots, contents: stack.cluster.names(SNAPSHOT_CONTENT, "").await?.len() })
-    }
+/// Has a snapshot cut that nobody asked Velero for, of a claim that Velero backs up too.
+async fn request_foreign(stack: &Stack, claim: &str) -> Result<()> {
+    let before = stored(stack).await?;
+    floor::request(stack, NAMESPACE, "foreign", claim).await?;
+    let cut = settled(LIMIT, 0, || async { Ok(usize::from(stored(stack).await? == before)) });
+    ensure!(cut.await? == 0, "the foreign snapshot is not cut");
+    Ok(())
+}
 
-    /// With a snapshot that nobody asked Velero for, cut of the same claim.
-    async fn one_foreign(stack: &Stack, claim: &str) -> Result<Self> {
-        let before = Self::now(stack).await?.snapshots;
-        floor::request(stack, NAMESPACE, "foreign", claim).await?;
-        let cut =
-            settled(LIMIT, 0, || async { Ok(usize::from(stack.driver.snapshots().await?.len() == before)) });
-        ensure!(cut.await? == 0, "the foreign snapshot is not cut");
-        Self::now(stack).await
+/// Deletes the foreign snapshot, which only works if it was spared.
+async fn foreign_goes(stack: &Stack) -> Result<()> {
+    let now = stored(stack).await?;
+    for snapshot in stack.cluster.names(SNAPSHOT, NAMESPACE).await? {
+        stack.cluster.delete(SNAPSHOT, NAMESPACE, &snapshot).await?;
     }
-
-    /// Deletes the foreign snapshot, which only works if it was spared.
-    async fn goes(&self, stack: &Stack) -> Result<()> {
-        let now = Self::now(stack).await?.snapshots;
-        for snapshot in stack.cluster.names(SNAPSHOT, NAMESPACE).await? {
-            stack.cluster.delete(SNAPSHOT, NAMESPACE, &snapshot).await?;
-        }
-        let left = settled(LIMIT, now - 1, || async { Ok(Self::now(stack).await?.snapshots) }).await?;
-        ensure!(left == now - 1, "the foreign snapshot was not there any more");
-        Ok(())
-    }
+    let left = settled(LIMIT, now - 1, || stored(stack)).await?;
+    ensure!(left == now - 1, "the foreign snapshot was not there any more");
+    Ok(())
 }
 
 /// Slow, each in its own way, and refusing now and then.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use floor::Order;
 
 use crate::application::Application;
+use crate::backup::Settled;
 use crate::components::snapshots::Pace;
 use crate::components::velero::Server;
 use crate::minor::Minor;
@@ -116,11 +117,23 @@ where
     }
 }
 
+/// That the backup, which is of `whose` making, has come to a good end.
+fn completed(settled: &Settled, whose: &str) -> Result<()> {
+    let found = (settled.phase.as_str(), settled.errors);
+    ensure!(found == ("Completed", 0), "the backup of {whose}: {}", settled.status);
+    Ok(())
+}
+
 /// Waits for an empty storage.
 async fn emptied(stack: &Stack, whose: &str) -> Result<()> {
-    let left = settled(LIMIT, 0, || async { Ok(stack.driver.snapshots().await?.len()) }).await?;
+    let left = settled(LIMIT, 0, || stored(stack)).await?;
     ensure!(left == 0, "{whose} left {left} snapshots in the storage");
     Ok(())
+}
+
+/// How many snapshots the storage holds.
+async fn stored(stack: &Stack) -> Result<usize> {
+    Ok(stack.driver.snapshots().await?.len())
 }
 
 /// What the machine does besides, for whoever reads the times.

@@ -119,13 +119,7 @@ async fn from_builtin(stack: &mut Stack) -> Result<String> {
     stack.server(standalone::server(stack)?).await?;
     application.delete(&stack.cluster).await?;
     let restore = stack.restore("from-builtin", &backup, &json!({})).await?;
-    settles_clean(stack, &restore).await?;
-    application.bound(&stack.cluster).await?;
-    has_its_data(stack, &application).await?;
-    expect::no_complaints(stack, standalone::PLUGIN)?;
-    application.delete(&stack.cluster).await?;
-    backup.delete(LIMIT).await?;
-    gone(stack).await?;
+    comes_back_and_goes(stack, &restore, &application, &backup).await?;
     Ok("restored, and deleted without a trace".to_owned())
 }
 
@@ -230,6 +224,22 @@ pub(super) async fn backed_up(
     let backup = stack.backup(name, application, &json!({})).await?;
     expect::clean(&backup.settles(LIMIT).await?, operations)?;
     Ok(backup)
+}
+
+/// The restore ends well and brings the data; then application and backup go without a trace.
+pub(super) async fn comes_back_and_goes(
+    stack: &Stack,
+    restore: &Restore,
+    application: &Application,
+    backup: &Backup,
+) -> Result<()> {
+    settles_clean(stack, restore).await?;
+    application.bound(&stack.cluster).await?;
+    has_its_data(stack, application).await?;
+    expect::no_complaints(stack, standalone::PLUGIN)?;
+    application.delete(&stack.cluster).await?;
+    backup.delete(LIMIT).await?;
+    gone(stack).await
 }
 
 /// The restore is Completed without an error or a warning; gives its status.

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::select;
 
 use super::killed_actions::{at_its_request, through_proxy};
-use super::restores::{backed_up, gone, has_its_data, settles_clean, write_data};
+use super::restores::{backed_up, comes_back_and_goes, gone, has_its_data, settles_clean, write_data};
 use super::standalone::{self, LIMIT, ours};
 use super::{Scenario, everywhere, expect};
 use crate::cluster::{CLAIM, SNAPSHOT, SNAPSHOT_CONTENT};
@@ -212,13 +212,7 @@ async fn in_restore(stack: &mut Stack) -> Result<String> {
 
     stack.driver.control.set_readiness(&handles[0], Delay::AfterMs(0)).await?;
     let second = stack.restore("half-restored-again", &backup, &json!({})).await?;
-    settles_clean(stack, &second).await?;
-    application.bound(&stack.cluster).await?;
-    has_its_data(stack, &application).await?;
-    expect::no_complaints(stack, standalone::PLUGIN)?;
-    application.delete(&stack.cluster).await?;
-    backup.delete(LIMIT).await?;
-    gone(stack).await?;
+    comes_back_and_goes(stack, &second, &application, &backup).await?;
     Ok("Failed; a second restore brought the data, and the deletion left nothing".to_owned())
 }
 
