@@ -56,18 +56,14 @@ impl Foreign {
         world.cluster.apply(json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
             "metadata": {"namespace": NAMESPACE, "name": RESTORED, "labels": labels},
             "spec": {"source": {"volumeSnapshotContentName": RESTORED}}}))?;
-        let mut objects = Vec::new();
+        let mut foreign = Self { handles: BTreeSet::new(), objects: Vec::new() };
         for snapshot in [OWN, EARLIER, RESTORED] {
-            let object = ready(world, snapshot).await?;
-            let content = bound(&object);
-            let held =
-                |content: Option<&Value>| content.is_some_and(|c| c["metadata"]["finalizers"].is_array());
-            let kept =
-                world.cluster.wait(CONTENTS, "", &content, SAFE, held).await?.context("the content")?;
-            objects.push((CONTENTS, "", content, essence(&kept)));
-            objects.push((SNAPSHOTS, NAMESPACE, snapshot.to_owned(), essence(&object)));
+            let content = bound(&ready(world, snapshot).await?);
+            foreign.keep(world, CONTENTS, "", &content).await?;
+            foreign.keep(world, SNAPSHOTS, NAMESPACE, snapshot).await?;
         }
-        Ok(Self { handles: world.stored(), objects })
+        foreign.handles = world.stored();
+        Ok(foreign)
     }
 
     /// And a group of the claims of `group`.
@@ -91,18 +87,32 @@ impl Foreign {
                 "volumeGroupSnapshotRef": {"namespace": NAMESPACE, "name": STUB}}}),
         )?;
         let known = |stub: Option<&Value>| stub.is_some_and(|stub| stub["status"].is_object());
-        let stub = world.cluster.wait(GROUP_CONTENTS, "", STUB, SAFE, known).await?.context("the stub")?;
+        world.cluster.wait(GROUP_CONTENTS, "", STUB, SAFE, known).await?.context("the stub")?;
         for snapshot in Group::members(world, &cut)? {
             let snapshot = ready(world, name(&snapshot)).await?;
-            let content = world.cluster.get(CONTENTS, "", &bound(&snapshot))?.context("the content")?;
-            self.objects.push((CONTENTS, "", name(&content).to_owned(), essence(&content)));
-            self.objects.push((SNAPSHOTS, NAMESPACE, name(&snapshot).to_owned(), essence(&snapshot)));
+            self.keep(world, CONTENTS, "", &bound(&snapshot)).await?;
+            self.keep(world, SNAPSHOTS, NAMESPACE, name(&snapshot)).await?;
         }
-        self.objects.push((GROUPS, NAMESPACE, EARLIER_GROUP.to_owned(), essence(&cut)));
-        self.objects.push((GROUP_CONTENTS, "", name(&content).to_owned(), essence(&content)));
-        self.objects.push((GROUP_CONTENTS, "", STUB.to_owned(), essence(&stub)));
+        self.keep(world, GROUPS, NAMESPACE, EARLIER_GROUP).await?;
+        self.keep(world, GROUP_CONTENTS, "", name(&content)).await?;
+        self.keep(world, GROUP_CONTENTS, "", STUB).await?;
         self.handles = world.stored();
         Ok(self)
+    }
+
+    /// Notes an object as it is when the controllers have nothing more to write into it.
+    async fn keep(
+        &mut self,
+        world: &World,
+        resource: &'static str,
+        namespace: &'static str,
+        name: &str,
+    ) -> Result<()> {
+        let settled = |object: Option<&Value>| object.is_some_and(is_settled);
+        let object = world.cluster.wait(resource, namespace, name, SAFE, settled).await?;
+        let object = object.with_context(|| format!("{resource} {name}"))?;
+        self.objects.push((resource, namespace, name.to_owned(), essence(&object)));
+        Ok(())
     }
 
     /// They are as they were.
@@ -137,6 +147,21 @@ async fn ready(world: &World, snapshot: &str) -> Result<Value> {
 
 fn bound(snapshot: &Value) -> String {
     snapshot["status"]["boundVolumeSnapshotContentName"].as_str().unwrap_or_default().to_owned()
+}
+
+/// It has the finalizer that the controllers give it, in whatever order they come by: the last of what [`essence`] keeps.
+fn is_settled(object: &Value) -> bool {
+    let spec = &object["spec"];
+    let referrer = ["volumeSnapshotRef", "volumeGroupSnapshotRef"].map(|field| &spec[field]);
+    // A content that nothing is bound to gets none.
+    if referrer.iter().any(|referrer| referrer.is_object() && referrer["uid"].is_null()) {
+        return true;
+    }
+    // The content of one that is given its content is retained here, and doesn't bind it.
+    let given = !spec["source"]["volumeSnapshotContentName"].is_null();
+    let expected = if given { "-as-source-protection" } else { "-bound-protection" };
+    let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(Value::as_str).any(|finalizer| finalizer.ends_with(expected))
 }
 
 /// What must not change. The controllers' own annotations come and go.
