@@ -79,18 +79,35 @@ impl Doomed {
         let end = Instant::now() + wait;
         loop {
             // The content may be made at this very moment, so it is marked again each time.
-            let Some(content) = self.mark(cluster).await? else { return Ok(true) };
-            if self.is_orphan(cluster, &content).await? {
-                self.delete_orphan(cluster, &content).await?;
+            let content = self.mark(cluster).await?;
+            match &content {
+                None if !self.may_get_a_content(cluster).await? => return Ok(true),
+                Some(content) if self.is_orphan(cluster, content).await? => {
+                    self.delete_orphan(cluster, content).await?;
+                }
+                _ => {}
             }
             if Instant::now() >= end {
                 return Ok(false);
             }
             sleep(LOOK).await;
-            if is_deleting(&content) {
+            if let Some(content) = content.filter(is_deleting) {
                 nudge(cluster, self.pair.contents, &content).await;
             }
         }
+    }
+
+    /// Whether the snapshot controller may still make a content for the snapshot, from what it saw of it before the deletion:
+    /// it is held, and bound to none.
+    async fn may_get_a_content(&self, cluster: &Cluster) -> Result<bool, ApiError> {
+        let snapshot = self.living(cluster).await?;
+        Ok(snapshot.is_some_and(|snapshot| self.pair.bound_content(&snapshot).is_none()))
+    }
+
+    /// The snapshot, if it is there.
+    async fn living(&self, cluster: &Cluster) -> Result<Option<Value>, ApiError> {
+        let snapshot = cluster.find(self.pair.snapshots, &self.namespace, &self.name).await?;
+        Ok(snapshot.filter(|snapshot| uid(snapshot) == Some(&self.uid)))
     }
 
     /// Gives the content the policy Delete and our mark, so that finalizing won't keep it; the content, if there is one.
@@ -122,8 +139,7 @@ impl Doomed {
         if is_deleting(content) || annotation(content, self.pair.being_created).is_some() {
             return Ok(false);
         }
-        let snapshot = cluster.find(self.pair.snapshots, &self.namespace, &self.name).await?;
-        Ok(snapshot.is_none_or(|snapshot| uid(&snapshot) != Some(&self.uid)))
+        Ok(self.living(cluster).await?.is_none())
     }
 
     async fn delete_orphan(&self, cluster: &Cluster, content: &Value) -> Result<(), ApiError> {

@@ -50,6 +50,13 @@ pub const MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
 /// Finalizer on a content: the driver's sidecar takes it away once the snapshot is handled.
 pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 
+/// Finalizers on a snapshot: the snapshot controller takes them away once no volume is being made from it, and once its
+/// content is gone.
+pub const SNAPSHOT_SOURCE_FINALIZER: &str =
+    "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";
+/// The second of the two.
+pub const SNAPSHOT_BOUND_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
+
 /// Finalizer on the content of a group: the driver's sidecar takes it away once the group is handled.
 pub const GROUP_CONTENT_FINALIZER: &str =
     "groupsnapshot.storage.kubernetes.io/volumegroupsnapshotcontent-bound-protection";

@@ -1,6 +1,8 @@
 //! Claims at backup: takes the snapshot of the claim's volume and has it archived with the claim.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,6 +42,8 @@ pub struct ClaimBackup {
     /// A process lives as long as one backup, so the classes are those of its beginning.
     classes: OnceCell<Vec<Value>>,
     groups: Groups,
+    /// Whether a snapshot of this backup was cut, so that a snapshot controller is at work.
+    has_controller: AtomicBool,
 }
 
 impl ClaimBackup {
@@ -50,7 +54,14 @@ impl ClaimBackup {
         let cluster = environment.cluster.patient(PATIENCE);
         let events = Events::of(&environment);
         let groups = Groups::new(cluster.clone(), environment.cluster.clone());
-        Self { environment, cluster, events, classes: OnceCell::new(), groups }
+        Self {
+            environment,
+            cluster,
+            events,
+            classes: OnceCell::new(),
+            groups,
+            has_controller: AtomicBool::new(false),
+        }
     }
 
     /// Takes the snapshot of a claim whose volume is of a CSI driver; what was created for a snapshot that fails is
@@ -65,14 +76,19 @@ impl ClaimBackup {
             return self.groups.take(&group, Member { claim, driver, capacity, backup }).await;
         }
         let class = self.class(claim, driver, backup).await?;
-        let snapshot = create::snapshot(&self.cluster, backup, claim, &class, capacity).await?;
+        let is_held = self.has_controller.load(Relaxed);
+        let order = create::Order { backup, claim, class: &class, capacity, is_held };
+        let snapshot = create::snapshot(&self.cluster, order).await?;
         let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
         let word = if self.environment.is_alongside() { Word::Both } else { Word::Content };
         match until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, word, patience).await {
-            Ok(cut) if self.environment.is_alongside() => {
+            Ok(cut) => {
+                self.has_controller.store(true, Relaxed);
+                if !self.environment.is_alongside() {
+                    return Ok(cut);
+                }
                 Ok(until_ready(&self.environment.cluster, cut, SETTLES).await)
             }
-            Ok(cut) => Ok(cut),
             Err(error) => {
                 let error = Error::from(error).context(format_args!("VolumeSnapshot {}", name(&snapshot)));
                 Err(discard_after(error, &self.cluster, Pair::snapshot(), &snapshot).await)

@@ -14,9 +14,12 @@ use crate::discard::nudge;
 use crate::driver_error::is_absent;
 use crate::object::{Content, DriverError, name, text, uid};
 
-/// How often a content that stays is touched. A sidecar that is busy with its creation hides the deletion from itself
-/// with a write of its own, and would look again after a quarter of an hour.
+/// For how long nothing may happen to a content before it is touched. A sidecar that is busy with its creation hides the deletion
+/// from itself with a write of its own, and would look again after a quarter of an hour.
 const NUDGE: Duration = Duration::from_millis(700);
+/// The longest time between two touches, of which each is twice the one before: where one has not helped the driver takes its
+/// time, and a touch while the sidecar writes has it ask the driver once more.
+const NUDGE_MAX: Duration = Duration::from_secs(6);
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +86,8 @@ struct Watched<'a> {
     group: Option<String>,
     /// Whether the handle is lost, by which the sidecar asks the driver.
     lost: bool,
+    /// When something last happened to it.
+    heard: Instant,
     /// A request that fails is not worth waiting for: the next one comes soon.
     quick: Cluster,
     states: BoxStream<'static, Result<Option<Value>, ApiError>>,
@@ -98,14 +103,16 @@ impl<'a> Watched<'a> {
             refusal: None,
             group: group_of(resource, content),
             lost: false,
+            heard: Instant::now(),
             states: watch::states(&quick, resource, "", name(content)),
             quick,
         }
     }
 
     async fn until_gone(mut self, end: Instant) -> Result<End, ApiError> {
-        let mut next_touch = Instant::now() + NUDGE;
+        let mut silence = NUDGE;
         loop {
+            let next_touch = self.heard + silence;
             if let Some(ended) = self.look(end.min(next_touch)).await? {
                 return Ok(ended);
             }
@@ -114,7 +121,7 @@ impl<'a> Watched<'a> {
                 return Ok(self.refusal.map_or(End::Pending, End::Refused));
             }
             if now >= next_touch {
-                next_touch = now + NUDGE;
+                (self.heard, silence) = (now, NUDGE_MAX.min(silence * 2));
                 nudge(&self.quick, self.resource, self.content).await;
             }
         }
@@ -127,6 +134,7 @@ impl<'a> Watched<'a> {
                 self.refusal = said_since(self.before.as_ref(), &object);
                 self.group = group_of(self.resource, &object).or(self.group.take());
                 self.lost = has_lost_its_handle(&object);
+                self.heard = Instant::now();
                 Ok(None)
             }
             Ok(Some(Ok(_))) if self.lost => Ok(Some(End::Replaced)),

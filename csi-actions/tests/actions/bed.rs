@@ -30,7 +30,8 @@ pub(crate) const SAFE: Duration = Duration::from_secs(60);
 /// A cluster, its driver, and where its kubeconfig is.
 pub(crate) struct Bed {
     pub(crate) cluster: cluster::Cluster,
-    simulator: Simulator,
+    /// None while the controllers and the driver are down.
+    simulator: Option<Simulator>,
     folder: TempDir,
 }
 
@@ -64,11 +65,21 @@ impl Bed {
         ] {
             cluster.apply(object).unwrap();
         }
-        Self { cluster, simulator, folder }
+        Self { cluster, simulator: Some(simulator), folder }
     }
 
     pub(crate) fn driver(&self) -> &Driver {
-        self.simulator.driver(DRIVER)
+        self.simulator.as_ref().expect("the driver is down").driver(DRIVER)
+    }
+
+    /// From now on nothing is done by the controllers, or by the driver.
+    pub(crate) fn stop_controllers(&mut self) {
+        self.simulator = None;
+    }
+
+    /// Controllers, with a driver whose storage is empty.
+    pub(crate) fn start_controllers(&mut self) {
+        self.simulator = Some(Simulator::start(&self.cluster, Pace::default(), &[DRIVER]));
     }
 
     /// The number of snapshots in the storage.

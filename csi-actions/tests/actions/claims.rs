@@ -122,6 +122,40 @@ async fn c40_i11_a_snapshot_that_is_not_cut_in_time_is_removed_also_under_policy
 }
 
 #[tokio::test]
+async fn only_where_a_snapshot_controller_was_at_work_does_a_snapshot_come_with_its_finalizers() {
+    let mut bed = Bed::new().await;
+    let [data, index, logs] = [bed.claim("data").await, bed.claim("index").await, bed.claim("logs").await];
+    let mut impatient = backup("b1");
+    impatient["spec"]["csiSnapshotTimeout"] = "1s".into();
+
+    let action = ClaimBackup::new(bed.environment());
+    action.execute(item(&data), of(&backup("b1"))).await.unwrap();
+    let first: Vec<_> = bed.list(SNAPSHOTS).iter().map(|snapshot| name(snapshot).to_owned()).collect();
+    bed.stop_controllers();
+    let held = action.execute(item(&index), of(&impatient)).await.unwrap_err().to_string();
+    // A process that has seen no controller leaves nothing behind that only a controller could take away.
+    bed.back_up_claim(&logs, &impatient).await.unwrap_err();
+
+    let left: Vec<_> = bed
+        .list(SNAPSHOTS)
+        .into_iter()
+        .filter(|snapshot| !first.contains(&name(snapshot).to_owned()))
+        .collect();
+    assert_eq!(left.len(), 1, "{left:#?}");
+    assert!(held.contains(name(&left[0])), "{held}");
+    assert_eq!(
+        left[0]["metadata"]["finalizers"],
+        json!([
+            "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection",
+            "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
+        ])
+    );
+    bed.start_controllers();
+    bed.gone(SNAPSHOTS, "app", name(&left[0])).await;
+    assert_eq!(bed.in_storage(), 0);
+}
+
+#[tokio::test]
 async fn i18_a_driver_that_refuses_fails_the_claim_long_before_the_timeout() {
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;

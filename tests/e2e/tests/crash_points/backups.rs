@@ -90,7 +90,7 @@ async fn restored(world: &World, backup: &Backup) -> Result<BTreeSet<String>> {
         "{archived:?} are not all in the storage: {:?}",
         world.stored()
     );
-    restored_whole(world, &archive, "r1", "copy").await?;
+    restored_whole(world, &archive, "r1", "copy", &["data"]).await?;
     clean_up(world, &["copy"])?;
     Ok(archived)
 }

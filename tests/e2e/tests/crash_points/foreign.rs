@@ -157,9 +157,10 @@ fn is_settled(object: &Value) -> bool {
     if referrer.iter().any(|referrer| referrer.is_object() && referrer["uid"].is_null()) {
         return true;
     }
-    // The content of one that is given its content is retained here, and doesn't bind it.
+    // The controller binds those that it makes a content for: not one that is given a retained content, nor a member of a group.
     let given = !spec["source"]["volumeSnapshotContentName"].is_null();
-    let expected = if given { "-as-source-protection" } else { "-bound-protection" };
+    let is_member = !object["metadata"]["ownerReferences"].is_null();
+    let expected = if given || is_member { "-as-source-protection" } else { "-bound-protection" };
     let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
     finalizers.filter_map(Value::as_str).any(|finalizer| finalizer.ends_with(expected))
 }

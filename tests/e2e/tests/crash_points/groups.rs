@@ -1,4 +1,4 @@
-//! A group of three claims: its backup, and its deletion.
+//! A group of three claims: its backup, its restore, and its deletion.
 //!
 //! A driver deletes a group as a whole only. So what one member's killed item leaves goes with the group: by the archive of
 //! any other member, else by what the backup's UID marks in the cluster.
@@ -15,7 +15,7 @@ use crate::backups::delete;
 use crate::deletions::{ended, told_of, unbegun};
 use crate::enumerate;
 use crate::fault::{Fault, Kind};
-use crate::restores::handles;
+use crate::restores::{handles, restored_and_deleted};
 use crate::world::{GROUP_CONTENTS, World, backup, is_clean};
 
 const MEMBERS: [&str; 3] = ["data", "index", "logs"];
@@ -28,6 +28,11 @@ async fn a_group_whose_backup_is_killed_or_disturbed_at_any_request_is_kept_whol
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_whose_deletion_is_killed_or_disturbed_at_any_request_goes_once_it_was_begun() {
     enumerate::each("delete group", Kind::of_members, deleted).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_of_a_group_that_is_killed_or_disturbed_at_any_request_brings_back_its_data_or_nothing() {
+    enumerate::each("restore group", Kind::of_members, restored).await;
 }
 
 async fn backed_up(fault: Option<Fault>) -> Result<World> {
@@ -62,6 +67,11 @@ async fn backed_up(fault: Option<Fault>) -> Result<World> {
     world.holds_no_objects().await?;
     world.end()?;
     Ok(world)
+}
+
+async fn restored(fault: Option<Fault>) -> Result<World> {
+    let world = World::grouped(&MEMBERS, fault).await?;
+    restored_and_deleted(world, &MEMBERS).await
 }
 
 async fn deleted(fault: Option<Fault>) -> Result<World> {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use cluster::simulator::Source;
 use serde_json::{Value, json};
 use velero_host::archive::Archive;
 use velero_host::model::Backup;
@@ -20,25 +21,27 @@ async fn a_restore_that_is_killed_or_disturbed_at_any_request_brings_back_the_ba
 
 async fn flow(fault: Option<Fault>) -> Result<World> {
     let world = World::new(&["data"], fault).await?;
-    let claim = world.cluster.get(CLAIMS, NAMESPACE, "data")?.context("the claim")?;
-    let volume = claim["spec"]["volumeName"].as_str().context("its volume")?;
-    world.cluster.patch(
-        VOLUMES,
-        "",
-        volume,
-        &json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}),
-    )?;
+    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
+    let volume = volume_of(&world, NAMESPACE, "data")?;
+    world.cluster.patch(VOLUMES, "", name(&volume), &retain)?;
+    restored_and_deleted(world, &["data"]).await
+}
+
+/// A backup of the claims is restored, with the fault in it, and once more; then it is deleted.
+pub(crate) async fn restored_and_deleted(world: World, claims: &[&str]) -> Result<World> {
     let mut backup = world.whole_backup("b1").await?;
     let archive = world.archive(&backup).await?.context("the archive")?;
 
     let restore = restore_into("r1", "copy");
     let restored = world.stage("restore", restoring::run(&world, &archive, &restore)).await??;
     let mut errors = restored.errors;
-    if world.cluster.get(CLAIMS, "copy", "data")?.is_some() {
-        // Also one that was restored without a wait is made of the snapshot, or waits for it.
-        let made = made_from_snapshot(&world, &archive, "copy").await;
-        ensure!(made.is_ok() || world.kills(), "{made:?} after {errors:?}");
-        not_of_another_source(&world, "copy")?;
+    for claim in claims {
+        if world.cluster.get(CLAIMS, "copy", claim)?.is_some() {
+            // Also one that was restored without a wait is made of the snapshot, or waits for it.
+            let made = made_from_snapshot(&world, &archive, "copy", claim).await;
+            ensure!(made.is_ok() || world.kills(), "{claim}: {made:?} after {errors:?}");
+            not_of_another_source(&world, "copy", claim)?;
+        }
     }
     let mut open = restored.operations;
     let (left, failed) = world.stage("progress", restoring::round(&world, &restore, &open)).await??;
@@ -49,62 +52,76 @@ async fn flow(fault: Option<Fault>) -> Result<World> {
     }
     if !world.kills() {
         ensure!(errors.is_empty(), "the restore has errors: {errors:?}");
-        is_kept(&world, "copy")?;
+        for claim in claims {
+            has_the_old_policy(&world, "copy", claim)?;
+        }
     }
     // Whatever became of the first, another one works.
-    restored_whole(&world, &archive, "r2", "copy-2").await?;
+    restored_whole(&world, &archive, "r2", "copy-2", claims).await?;
     clean_up(&world, &["copy", "copy-2"])?;
     delete_all(&world, &mut backup).await?;
     Ok(world)
 }
 
-/// Restores into a namespace without any fault.
+/// Restores the claims into a namespace without any fault.
 pub(crate) async fn restored_whole(
     world: &World,
     archive: &Archive,
     restore: &str,
     namespace: &str,
+    claims: &[&str],
 ) -> Result<()> {
     let restore = restore_into(restore, namespace);
     let restored = restoring::run(world, archive, &restore).await?;
     ensure!(restored.errors.is_empty(), "the restore has errors: {:?}", restored.errors);
-    made_from_snapshot(world, archive, namespace).await
-}
-
-/// The restored claim is bound to a volume that was made from the archived snapshot.
-async fn made_from_snapshot(world: &World, archive: &Archive, namespace: &str) -> Result<()> {
-    let bound = |claim: Option<&Value>| claim.is_some_and(|claim| claim["status"]["phase"] == "Bound");
-    // A claim that stays Pending, since its snapshot was not restored, is seen soon enough.
-    let within = if world.kills() { std::time::Duration::from_secs(2) } else { SAFE };
-    let claim = world.cluster.wait(CLAIMS, namespace, "data", within, bound).await?.context("the claim")?;
-    let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
-    let volume = world.cluster.get(VOLUMES, "", volume)?.context("its volume")?;
-    let id = volume["spec"]["csi"]["volumeHandle"].as_str().unwrap_or_default().to_owned();
-    let source = world.driver().read(|state| state.volumes.get(&id).and_then(|volume| volume.source.clone()));
-    let handles = handles(archive)?;
-    let [handle] = &handles.iter().collect::<Vec<_>>()[..] else {
-        anyhow::bail!("one handle, not {handles:?}")
-    };
-    let expected = cluster::simulator::Source::Snapshot((*handle).clone());
-    ensure!(source.as_ref() == Some(&expected), "the volume is made from {source:?}, not {expected:?}");
+    for claim in claims {
+        made_from_snapshot(world, archive, namespace, claim).await?;
+    }
     Ok(())
 }
 
+/// The restored claim is bound to a volume that was made from the archived snapshot of the volume that it had.
+async fn made_from_snapshot(world: &World, archive: &Archive, namespace: &str, claim: &str) -> Result<()> {
+    let bound = |claim: Option<&Value>| claim.is_some_and(|claim| claim["status"]["phase"] == "Bound");
+    // A claim that stays Pending, since its snapshot was not restored, is seen soon enough.
+    let within = if world.kills() { std::time::Duration::from_secs(2) } else { SAFE };
+    world.cluster.wait(CLAIMS, namespace, claim, within, bound).await?;
+    let id = |volume: &Value| volume["spec"]["csi"]["volumeHandle"].as_str().unwrap_or_default().to_owned();
+    let (before, now) = (id(&volume_of(world, NAMESPACE, claim)?), id(&volume_of(world, namespace, claim)?));
+    let archived = handles(archive)?;
+    world.driver().read(|state| {
+        let source = state.volumes.get(&now).and_then(|volume| volume.source.as_ref());
+        let Some(Source::Snapshot(handle)) = source else { bail!("the volume is made from {source:?}") };
+        let snapshot = state.snapshots.get(handle).filter(|_| archived.contains(handle));
+        let cut_of = snapshot.map(|snapshot| &snapshot.volume_id);
+        ensure!(cut_of == Some(&before), "the volume is made from {handle}, and archived are {archived:?}");
+        Ok(())
+    })
+}
+
 /// A restored claim may wait, but never for anything but the snapshot of its restore.
-fn not_of_another_source(world: &World, namespace: &str) -> Result<()> {
-    let claim = world.cluster.get(CLAIMS, namespace, "data")?.context("the claim")?;
+fn not_of_another_source(world: &World, namespace: &str, claim: &str) -> Result<()> {
+    let claim = world.cluster.get(CLAIMS, namespace, claim)?.context("the claim")?;
     let (kind, source) = (&claim["spec"]["dataSource"]["kind"], &claim["spec"]["dataSource"]["name"]);
     ensure!(kind == "VolumeSnapshot" && source.is_string(), "the claim is made from {}", claim["spec"]);
     Ok(())
 }
 
-/// The new volume is retained, as the old one was.
-fn is_kept(world: &World, namespace: &str) -> Result<()> {
-    let claim = world.cluster.get(CLAIMS, namespace, "data")?.context("the claim")?;
-    let volume = world.cluster.get(VOLUMES, "", claim["spec"]["volumeName"].as_str().unwrap_or_default())?;
-    let policy = volume.context("the volume")?["spec"]["persistentVolumeReclaimPolicy"].clone();
-    ensure!(policy == "Retain", "the new volume has the policy {policy}");
+/// The new volume is retained if the old one was.
+fn has_the_old_policy(world: &World, namespace: &str, claim: &str) -> Result<()> {
+    let policy = |namespace| -> Result<Value> {
+        Ok(volume_of(world, namespace, claim)?["spec"]["persistentVolumeReclaimPolicy"].clone())
+    };
+    let (old, new) = (policy(NAMESPACE)?, policy(namespace)?);
+    ensure!(new == old, "{claim}: the new volume has the policy {new}, the old one {old}");
     Ok(())
+}
+
+/// The volume that a claim is bound to.
+fn volume_of(world: &World, namespace: &str, claim: &str) -> Result<Value> {
+    let claim = world.cluster.get(CLAIMS, namespace, claim)?.context("the claim")?;
+    let volume = claim["spec"]["volumeName"].as_str().context("the name of its volume")?;
+    world.cluster.get(VOLUMES, "", volume)?.context("its volume")
 }
 
 /// The handles of the archived contents.
