@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::cluster::resource::Resource;
 use crate::cluster::{ApiError, Cluster, Reason};
 use crate::keys;
-use crate::object::{Content, annotation, is_deleting, name, namespace, uid};
+use crate::object::{Content, annotation, is_deleting, label, name, namespace, uid};
 use crate::pair::Pair;
 
 /// How often a content that is going is looked at, and touched: a sidecar that is writing the status at the moment of
@@ -118,12 +118,11 @@ impl Doomed {
         if self.pair.bound_uid(&content) != Some(&self.uid) {
             return Ok(None);
         }
-        if Content(&content).deletion_policy() == "Delete" && annotation(&content, keys::CANCELLED).is_some()
-        {
+        if Content(&content).deletion_policy() == "Delete" && label(&content, keys::CANCELLED).is_some() {
             return Ok(Some(content));
         }
         let patch = json!({
-            "metadata": {"annotations": {keys::CANCELLED: "true"}},
+            "metadata": {"labels": {keys::CANCELLED: "true"}},
             "spec": {"deletionPolicy": "Delete"},
         });
         match cluster.patch(self.pair.contents, "", &self.content, &patch).await {
@@ -133,10 +132,12 @@ impl Doomed {
         }
     }
 
-    /// Whether nobody else will delete the content: its snapshot is gone, and it was not told. While the driver is
-    /// cutting the snapshot the sidecar finishes that first, and the policy is Delete by then.
+    /// Whether nobody else will delete the content: its snapshot is gone, and it was not told, or a sidecar that began an attempt
+    /// to cut the snapshot has wiped that away. While the driver is at it the sidecar finishes that first, and the policy is
+    /// Delete by then.
     async fn is_orphan(&self, cluster: &Cluster, content: &Value) -> Result<bool, ApiError> {
-        if is_deleting(content) || annotation(content, self.pair.being_created).is_some() {
+        let is_told = annotation(content, self.pair.being_deleted).is_some();
+        if (is_deleting(content) && is_told) || annotation(content, self.pair.being_created).is_some() {
             return Ok(false);
         }
         Ok(self.living(cluster).await?.is_none())

@@ -7,7 +7,7 @@ use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Reason};
 use crate::discard::Doomed;
 use crate::group_api::GroupApi;
-use crate::object::{Content, Snapshot, annotation, is_deleting, name, namespace, uid};
+use crate::object::{Content, Snapshot, is_deleting, label, name, namespace, uid};
 use crate::pair::Pair;
 use crate::{keys, ungroup};
 
@@ -25,7 +25,7 @@ pub(super) async fn content(cluster: &Cluster, snapshot: &Value) -> Result<Optio
     let content = cluster.find(CONTENTS, "", &Pair::snapshot().content_name(snapshot)).await?;
     // A content that is bound to another snapshot is not this one's, whatever the name says.
     let content = content.filter(|content| Content(content).bound_uid() == Some(snapshot_uid));
-    if content.as_ref().is_some_and(|content| annotation(content, keys::CANCELLED).is_some()) {
+    if content.as_ref().is_some_and(|content| label(content, keys::CANCELLED).is_some()) {
         if let Some(doomed) = Doomed::by_snapshot(Pair::snapshot(), snapshot) {
             doomed.discard(cluster, super::DISCARD_LIMIT).await?;
         }

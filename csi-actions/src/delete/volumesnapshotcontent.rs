@@ -21,7 +21,7 @@ use super::group::Group;
 use super::groups::Groups;
 use super::live::{self, Role};
 use super::passage::Passage as _;
-use super::release::release;
+use super::release::{release, unblock};
 use super::target::Target;
 use super::way::{self, Way};
 use crate::cluster::events::Events;
@@ -260,8 +260,11 @@ impl ContentDelete {
     async fn way(&self, order: Order<'_>, aim: Aim<'_>, contents: &[Value]) -> Result<Option<Way>, ApiError> {
         let Order { target, archived, backup } = order;
         if let Aim::Snapshot(target) = aim {
-            let left =
-                way::left_over(&self.cluster, &order.roles(contents), target, archived, backup).await?;
+            let roles = order.roles(contents);
+            for (_, going) in roles.iter().filter(|(role, _)| *role == Role::Going) {
+                unblock(&self.cluster, going).await?;
+            }
+            let left = way::left_over(&self.cluster, &roles, target, archived, backup).await?;
             if left.is_some() {
                 return Ok(left);
             }

@@ -12,8 +12,8 @@ const SNAPSHOT_FINALIZERS: &str = "snapshot.storage.kubernetes.io/";
 const CLONE_FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
 
 /// Annotations that are about the moment of the backup.
-const ANNOTATIONS: [&str; 6] =
-    [keys::BEING_CREATED, keys::BEING_DELETED, keys::MUST_INCLUDE, keys::CANCELLED, keys::NUDGE, keys::CLAIM];
+const ANNOTATIONS: [&str; 5] =
+    [keys::BEING_CREATED, keys::BEING_DELETED, keys::MUST_INCLUDE, keys::NUDGE, keys::CLAIM];
 
 /// Takes them away from `document`, which holds `object`.
 pub(super) fn remove(document: &mut Document, object: &Value) -> Result<(), velero_plugin::EditError> {
@@ -21,7 +21,9 @@ pub(super) fn remove(document: &mut Document, object: &Value) -> Result<(), vele
         document.remove(&["metadata", "annotations", key]);
     }
     // What is restored belongs to the restore, whose labels Velero adds.
-    document.remove(&["metadata", "labels", keys::ARCHIVED_BY]);
+    for key in [keys::ARCHIVED_BY, keys::CANCELLED] {
+        document.remove(&["metadata", "labels", key]);
+    }
     let Some(finalizers) = object.pointer("/metadata/finalizers").and_then(Value::as_array) else {
         return Ok(());
     };

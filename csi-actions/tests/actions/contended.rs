@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::bed::{Bed, CONTENTS, DRIVER, SNAPSHOTS, backup, item, of, uid};
+use crate::bed::{Bed, CONTENTS, DRIVER, SNAPSHOTS, backup, item, name, of, uid};
 use crate::deletions::{delete_well, finished};
 use cluster::Rule;
+use cluster::simulator::Fault;
 use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use serde_json::{Value, json};
 use velero_plugin::backup::DeleteItemAction as _;
@@ -129,4 +130,27 @@ async fn a_left_over_content_that_changes_under_the_patch_is_read_again() {
     let next = verbs[patch + 1..].iter().position(|verb| verb == "patch").unwrap();
     assert!(verbs[patch + 1..][..next].contains(&"get".to_owned()), "{verbs:?}");
     assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_content_that_the_sidecar_keeps_since_it_was_not_told_of_its_snapshot_goes_first() {
+    let bed = Bed::new().await;
+    // The sidecar goes on asking for a snapshot that is not ready, and the driver cuts it again where it is gone.
+    bed.driver().order(Fault::on("CreateSnapshot").never_ready()).unwrap();
+    let claim = bed.claim("data").await;
+    let archived = bed.back_up(&claim, &backup("b1")).await;
+    let (content, snapshot) = (name(&archived.content), name(&archived.snapshot));
+    let retain = json!({"spec": {"deletionPolicy": "Retain"}});
+    bed.cluster.patch(CONTENTS, "", content, &retain).unwrap();
+    bed.cluster.delete(SNAPSHOTS, "app", snapshot).unwrap();
+    bed.gone(SNAPSHOTS, "app", snapshot).await;
+    // What the sidecar may do to it with its next attempt.
+    let told = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
+    bed.cluster.patch(CONTENTS, "", content, &json!({"metadata": {"annotations": {told: null}}})).unwrap();
+    bed.cluster.delete(CONTENTS, "", content).unwrap();
+    assert!(bed.get(CONTENTS, "", content).is_some(), "it must be stuck for this test to tell anything");
+
+    delete_well(&bed, std::slice::from_ref(&archived.content), &backup("b1")).await;
+    bed.gone(CONTENTS, "", content).await;
+    assert_eq!(bed.in_storage(), 0);
 }

@@ -13,6 +13,8 @@ use crate::world::World;
 
 /// Cases side by side: they mostly wait.
 const AT_ONCE: usize = 12;
+/// The same for cases in which a request is not answered: they wait for the plugin's own limit, and need no processor meanwhile.
+const WAITING_AT_ONCE: usize = 24;
 /// How often a case is run until its request comes. A repetition of a request may be by the clock, and not come again.
 const TRIES: usize = 3;
 
@@ -38,14 +40,13 @@ where
         let kinds = kinds(point).into_iter();
         kinds.map(|kind| Fault { point: point.clone(), kind })
     });
-    let turn = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = [AT_ONCE, WAITING_AT_ONCE].map(|count| Arc::new(Semaphore::new(count)));
     let mut running = JoinSet::new();
     for fault in cases {
-        let (flow, turn) = (Arc::clone(&flow), Arc::clone(&turn));
+        let (flow, turn) =
+            (Arc::clone(&flow), Arc::clone(&turns[usize::from(fault.kind == Kind::Unanswered)]));
         running.spawn(async move {
-            // A case that waits for the plugin's own limit needs no processor meanwhile.
-            let waits = matches!(fault.kind, Kind::Unanswered);
-            let _turn = if waits { None } else { turn.acquire().await.ok() };
+            let _turn = turn.acquire().await;
             let told = fault.to_string();
             case(&*flow, fault).await.with_context(|| told)
         });

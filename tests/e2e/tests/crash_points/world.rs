@@ -40,7 +40,7 @@ pub(crate) const GROUP_CONTENTS: &str = "volumegroupsnapshotcontents.groupsnapsh
 /// The label that makes a group of claims, as servers since 1.17 name it in every backup.
 pub(crate) const GROUP_LABEL: &str = "velero.io/volume-group";
 /// Far above what any step takes, also where a request runs into the plugin's own limit.
-pub(crate) const SAFE: Duration = Duration::from_secs(120);
+pub(crate) const SAFE: Duration = Duration::from_secs(300);
 /// Between two rounds over the operations.
 const ROUND: Duration = Duration::from_millis(30);
 
