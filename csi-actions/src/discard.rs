@@ -11,8 +11,8 @@ use crate::keys;
 use crate::object::{Content, annotation, is_deleting, label, name, namespace, uid};
 use crate::pair::Pair;
 
-/// How often a content that is going is looked at, and touched: a sidecar that is writing the status at the moment of
-/// the deletion overlooks it, and would look again after a quarter of an hour.
+/// How often a content that is going is looked at, and how soon it is touched, each time after twice as long: a sidecar that is
+/// writing the status at the moment of the deletion overlooks it, and would look again after a quarter of an hour.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A snapshot to take away, or a group of them, and its content.
@@ -77,21 +77,34 @@ impl Doomed {
             done => done?,
         }
         let end = Instant::now() + wait;
+        let (mut touched, mut silence) = (Instant::now(), LOOK);
         loop {
             // The content may be made at this very moment, so it is marked again each time.
-            let content = self.mark(cluster).await?;
-            match &content {
-                None if !self.may_get_a_content(cluster).await? => return Ok(true),
-                Some(content) if self.is_orphan(cluster, content).await? => {
-                    self.delete_orphan(cluster, content).await?;
+            let mut content = self.mark(cluster).await?;
+            if content.is_none() && !self.may_get_a_content(cluster).await? {
+                // It may have got it since the look before.
+                content = self.mark(cluster).await?;
+                if content.is_none() {
+                    return Ok(true);
                 }
-                _ => {}
+            }
+            if let Some(content) = &content
+                && self.is_orphan(cluster, content).await?
+            {
+                self.delete_orphan(cluster, content).await?;
             }
             if Instant::now() >= end {
                 return Ok(false);
             }
             sleep(LOOK).await;
-            if let Some(content) = content.filter(is_deleting) {
+            // A sidecar that is at its creation would only ask the driver once more.
+            let can_go = |content: &Value| {
+                is_deleting(content) && annotation(content, self.pair.being_created).is_none()
+            };
+            if let Some(content) = content.filter(can_go)
+                && touched.elapsed() >= silence
+            {
+                (touched, silence) = (Instant::now(), silence * 2);
                 nudge(cluster, self.pair.contents, &content).await;
             }
         }
@@ -132,12 +145,10 @@ impl Doomed {
         }
     }
 
-    /// Whether nobody else will delete the content: its snapshot is gone, and it was not told, or a sidecar that began an attempt
-    /// to cut the snapshot has wiped that away. While the driver is at it the sidecar finishes that first, and the policy is
-    /// Delete by then.
+    /// Whether nobody else will delete the content: its snapshot is gone, and it was not told, or that was wiped away by a
+    /// sidecar that began another attempt to cut the snapshot. Such a one finishes that first, if it is at it.
     async fn is_orphan(&self, cluster: &Cluster, content: &Value) -> Result<bool, ApiError> {
-        let is_told = annotation(content, self.pair.being_deleted).is_some();
-        if (is_deleting(content) && is_told) || annotation(content, self.pair.being_created).is_some() {
+        if is_deleting(content) && annotation(content, self.pair.being_deleted).is_some() {
             return Ok(false);
         }
         Ok(self.living(cluster).await?.is_none())

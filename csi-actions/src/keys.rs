@@ -88,8 +88,8 @@ pub const GROUP_MEMBERS: &str = "csi-actions.velero-rs.io/group-members";
 pub const CAPACITY: &str = "csi-actions.velero-rs.io/capacity-bytes";
 /// Label of ours on an archived content, in place of [`BACKUP_NAME`], where only this plugin is to delete its snapshot.
 pub const ARCHIVED_BY: &str = "csi-actions.velero-rs.io/backup-name";
-/// Label of ours on a content: its snapshot was given up, so finalizing must not keep it. No annotation, since a sidecar that begins
-/// an attempt to cut the snapshot writes all of those as it saw them last.
+/// Label of ours on a content: its snapshot was given up, so finalizing must not keep it. No annotation, since the
+/// controllers replace all of those by what they saw last, as a sidecar does with each attempt to cut the snapshot.
 pub const CANCELLED: &str = "csi-actions.velero-rs.io/cancelled";
 /// Annotation of ours on a content that is being deleted: a change to it makes the sidecar look again.
 pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";

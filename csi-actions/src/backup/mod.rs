@@ -50,7 +50,7 @@ async fn discard_after(error: Error, cluster: &Cluster, pair: Pair, snapshot: &V
     let Some(doomed) = Doomed::by_snapshot(pair, snapshot) else { return error };
     match doomed.discard(cluster, DISCARD_LIMIT).await {
         Ok(true) => error,
-        Ok(false) => Error::new(format!("{error}; the driver is still removing {doomed}")),
+        Ok(false) => Error::new(format!("{error}; {doomed} is still being removed")),
         Err(left) => {
             Error::new(format!("{error}; remove {doomed} by hand, since that failed as well: {left}"))
         }

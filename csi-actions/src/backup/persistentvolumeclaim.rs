@@ -42,7 +42,7 @@ pub struct ClaimBackup {
     /// A process lives as long as one backup, so the classes are those of its beginning.
     classes: OnceCell<Vec<Value>>,
     groups: Groups,
-    /// Whether a snapshot of this backup was cut, so that a snapshot controller is at work.
+    /// Whether the last snapshot was cut before the eyes of this process, so that a snapshot controller is at work.
     has_controller: AtomicBool,
 }
 
@@ -81,9 +81,11 @@ impl ClaimBackup {
         let snapshot = create::snapshot(&self.cluster, order).await?;
         let patience = backup.csi_snapshot_timeout().unwrap_or(DEFAULT_TIMEOUT);
         let word = if self.environment.is_alongside() { Word::Both } else { Word::Content };
-        match until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, word, patience).await {
+        let is_new = snapshot["status"].is_null();
+        let cut = until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, word, patience).await;
+        self.has_controller.store(cut.is_ok() && (is_new || is_held), Relaxed);
+        match cut {
             Ok(cut) => {
-                self.has_controller.store(true, Relaxed);
                 if !self.environment.is_alongside() {
                     return Ok(cut);
                 }

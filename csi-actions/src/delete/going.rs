@@ -86,7 +86,8 @@ struct Watched<'a> {
     group: Option<String>,
     /// Whether the handle is lost, by which the sidecar asks the driver.
     lost: bool,
-    /// When something last happened to it.
+    /// Its last version, and since when it has that.
+    version: Option<String>,
     heard: Instant,
     /// A request that fails is not worth waiting for: the next one comes soon.
     quick: Cluster,
@@ -103,6 +104,7 @@ impl<'a> Watched<'a> {
             refusal: None,
             group: group_of(resource, content),
             lost: false,
+            version: None,
             heard: Instant::now(),
             states: watch::states(&quick, resource, "", name(content)),
             quick,
@@ -134,7 +136,10 @@ impl<'a> Watched<'a> {
                 self.refusal = said_since(self.before.as_ref(), &object);
                 self.group = group_of(self.resource, &object).or(self.group.take());
                 self.lost = has_lost_its_handle(&object);
-                self.heard = Instant::now();
+                let version = text(&object, &["metadata", "resourceVersion"]).map(str::to_owned);
+                if version != self.version {
+                    (self.version, self.heard) = (version, Instant::now());
+                }
                 Ok(None)
             }
             Ok(Some(Ok(_))) if self.lost => Ok(Some(End::Replaced)),

@@ -7,12 +7,12 @@ use velero_plugin::Backup;
 
 use super::live::{self, Role};
 use super::target::Target;
-use super::way;
+use super::way::{self, snapshot_of};
 use crate::cluster::resource::CONTENTS;
 use crate::cluster::{ApiError, Cluster, Reason};
 use crate::discard::nudge;
 use crate::keys;
-use crate::object::{Content, annotation, label, name, text, uid};
+use crate::object::{label, name, text, uid};
 
 /// How often a content is judged anew, since someone wrote to it meanwhile.
 const ATTEMPTS: u32 = 10;
@@ -20,8 +20,8 @@ const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Releases the content that was `listed`, if it still points at `target` and a restore or the backup made it: it goes,
-/// or, where its snapshot lives by now, is told to go with it. One that is being deleted already is [unblocked](unblock), since
-/// it may be stuck.
+/// or, where its snapshot lives by now, is told to go with it. One that is being deleted already may be stuck: it is let go until
+/// it is gone, or nudged.
 ///
 /// # Errors
 ///
@@ -39,15 +39,22 @@ pub(super) async fn release(
         let found = cluster.find(CONTENTS, "", name(listed)).await?;
         let Some(content) = found.filter(|found| uid(found) == uid(listed)) else { return Ok(()) };
         match live::role(&content, target, archived, backup) {
+            Some(Role::Going) if attempts > 0 && way::is_stuck(cluster, &content).await? => {
+                attempts -= 1;
+                way::let_go(cluster, &content).await?;
+                // The sidecar may have been about to wipe it away again.
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
             Some(Role::Going) => {
                 nudge(cluster, CONTENTS, &content).await;
-                return unblock(cluster, &content).await;
+                return Ok(());
             }
             Some(Role::Restored | Role::LeftOver) => {}
             Some(Role::Temporary | Role::Foreign) | None => return Ok(()),
         }
         attempts -= 1;
-        match let_go(cluster, &content).await {
+        match delete(cluster, &content).await {
             Err(error) if error.reason == Reason::NotFound => return Ok(()),
             Err(error) if error.reason == Reason::Conflict && attempts > 0 => tokio::time::sleep(PAUSE).await,
             Err(error) => return Err(error),
@@ -64,33 +71,10 @@ pub(super) async fn release(
     }
 }
 
-/// Tells the sidecar that `content`, which is being deleted, may go, where its snapshot is gone and nobody has told so: a sidecar
-/// that begins an attempt to cut the snapshot wipes that word away. It would keep the content for ever, and, as long as that is
-/// not ready, cut a snapshot again that was deleted in the storage.
-///
-/// # Errors
-///
-/// When the API server refuses or can't be reached.
-pub(super) async fn unblock(cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
-    let is_told = annotation(content, keys::BEING_DELETED).is_some();
-    if is_told
-        || Content(content).bound_uid().is_none()
-        || way::snapshot_of(cluster, content).await?.is_some()
-    {
-        return Ok(());
-    }
-    let patch = json!({"metadata": {"uid": uid(content), "annotations": {keys::BEING_DELETED: "yes"}}});
-    match cluster.patch(CONTENTS, "", name(content), &patch).await {
-        // It went, and perhaps another object has its name.
-        Err(error) if matches!(error.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
-        done => done.map(|_| ()),
-    }
-}
-
 /// Each write is to the very state that was judged: a snapshot that is bound at this moment keeps its content.
-async fn let_go(cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
+async fn delete(cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
     let version = text(content, &["metadata", "resourceVersion"]);
-    if way::snapshot_of(cluster, content).await?.is_some() {
+    if snapshot_of(cluster, content).await?.is_some() {
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"deletionPolicy": "Delete"}});
         return cluster.patch(CONTENTS, "", name(content), &patch).await.map(|_| ());
     }

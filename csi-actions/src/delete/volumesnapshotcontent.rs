@@ -21,7 +21,7 @@ use super::group::Group;
 use super::groups::Groups;
 use super::live::{self, Role};
 use super::passage::Passage as _;
-use super::release::{release, unblock};
+use super::release::release;
 use super::target::Target;
 use super::way::{self, Way};
 use crate::cluster::events::Events;
@@ -39,6 +39,8 @@ use crate::settings::AbsentDriver;
 const FRESH: Duration = Duration::from_secs(10);
 /// Between two looks at contents that others are changing.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long a content that goes by another hand is looked at before it is judged anew: it may have got stuck since.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The action on archived contents. A process, and so the action, lives as long as one deletion.
 #[derive(Debug)]
@@ -236,9 +238,14 @@ impl ContentDelete {
                     Some((going::delete(&self.cluster, resource, &content, end).await?, content))
                 }
                 Some(Way::Going(content)) => {
-                    let ended = going::until_gone(&self.cluster, resource, &content, end).await?;
-                    // By another hand, so it proves nothing.
-                    Some((if ended == End::Gone { End::Replaced } else { ended }, content))
+                    let looked = end.min(Instant::now() + LOOK);
+                    let ended = going::until_gone(&self.cluster, resource, &content, looked).await?;
+                    match ended {
+                        End::Pending | End::Refused(_) if looked < end => None,
+                        // By another hand, so it proves nothing.
+                        End::Gone => None,
+                        ended => Some((ended, content)),
+                    }
                 }
                 Some(Way::Moved) => None,
                 Some(Way::Taken(what)) => return Err(Trouble::Taken(what)),
@@ -260,11 +267,8 @@ impl ContentDelete {
     async fn way(&self, order: Order<'_>, aim: Aim<'_>, contents: &[Value]) -> Result<Option<Way>, ApiError> {
         let Order { target, archived, backup } = order;
         if let Aim::Snapshot(target) = aim {
-            let roles = order.roles(contents);
-            for (_, going) in roles.iter().filter(|(role, _)| *role == Role::Going) {
-                unblock(&self.cluster, going).await?;
-            }
-            let left = way::left_over(&self.cluster, &roles, target, archived, backup).await?;
+            let left =
+                way::left_over(&self.cluster, &order.roles(contents), target, archived, backup).await?;
             if left.is_some() {
                 return Ok(left);
             }

@@ -9,15 +9,15 @@ use super::passage::Passage;
 use super::target::Target;
 use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Reason};
-use crate::object::{Content, is_deleting, name, text, uid};
-use crate::ownership;
+use crate::object::{Content, annotation, is_deleting, name, text, uid};
+use crate::{keys, ownership};
 
 /// Where a content is on its way.
 #[derive(Debug)]
 pub(super) enum Way {
     /// It can be deleted.
     Open(Value),
-    /// It is being deleted by another hand, perhaps before it had all that the sidecar needs: once it is gone, the
+    /// It is being deleted by another hand, perhaps before it had all that the sidecar needs, or was stuck: once it is gone, the
     /// snapshot has to be deleted through another.
     Going(Value),
     /// It changed or went at this moment: look again.
@@ -27,7 +27,8 @@ pub(super) enum Way {
 }
 
 /// The content that the backup left in the cluster: with policy Delete, held by the sidecar's finalizer, and bound to
-/// nothing that lives. `None` where there is none; `listed` are the contents that point at the target.
+/// nothing that lives; or one that is stuck in its deletion. `None` where there is none; `listed` are the contents that point at
+/// the target.
 pub(super) async fn left_over(
     cluster: &Cluster,
     listed: &[(Role, &Value)],
@@ -35,14 +36,22 @@ pub(super) async fn left_over(
     archived: &Value,
     backup: &Backup,
 ) -> Result<Option<Way>, ApiError> {
-    for (_, listed) in listed.iter().filter(|(role, _)| *role == Role::LeftOver) {
+    // Those that are bound to nothing go by themselves, as Velero's own temporary contents do.
+    let may_be_stuck = |role, content| role == Role::Going && Content(content).bound_uid().is_some();
+    for (_, listed) in
+        listed.iter().filter(|(role, content)| *role == Role::LeftOver || may_be_stuck(*role, content))
+    {
         let found = cluster.find(CONTENTS, "", name(listed)).await?;
         // The list is from a while ago.
-        let Some(content) = found.filter(|found| {
-            uid(found) == uid(listed) && live::role(found, target, archived, backup) == Some(Role::LeftOver)
-        }) else {
-            continue;
-        };
+        let Some(content) = found.filter(|found| uid(found) == uid(listed)) else { continue };
+        match live::role(&content, target, archived, backup) {
+            Some(Role::LeftOver) => {}
+            Some(Role::Going) if is_stuck(cluster, &content).await? => {
+                let_go(cluster, &content).await?;
+                return Ok(Some(Way::Going(content)));
+            }
+            _ => continue,
+        }
         let snapshot = snapshot_of(cluster, &content).await?;
         if snapshot.as_ref().is_some_and(|snapshot| {
             !ownership::has_name(snapshot, backup) || ownership::is_restored(snapshot)
@@ -115,6 +124,25 @@ pub(super) async fn armed(
     match cluster.patch_status(resource, "", name(&content), &patch).await {
         Err(error) if moved(&error) => Ok(Way::Moved),
         patched => Ok(Way::Open(patched?)),
+    }
+}
+
+/// Whether `content`, which is being deleted, never goes: its snapshot is gone, and the sidecar was not told so, or has wiped that
+/// away when it began another attempt to cut the snapshot. It would cut it again after its deletion in the storage.
+pub(super) async fn is_stuck(cluster: &Cluster, content: &Value) -> Result<bool, ApiError> {
+    let is_told = annotation(content, keys::BEING_DELETED).is_some();
+    let is_bound = Content(content).bound_uid().is_some();
+    Ok(is_bound && !is_told && snapshot_of(cluster, content).await?.is_none())
+}
+
+/// Tells the sidecar that `content`, which [is stuck](is_stuck), may go, together with what it stands for.
+pub(super) async fn let_go(cluster: &Cluster, content: &Value) -> Result<(), ApiError> {
+    let patch = json!({"metadata": {"uid": uid(content), "annotations": {keys::BEING_DELETED: "yes"}},
+        "spec": {"deletionPolicy": "Delete"}});
+    match cluster.patch(CONTENTS, "", name(content), &patch).await {
+        // It went, and perhaps another object has its name.
+        Err(error) if matches!(error.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
+        done => done.map(|_| ()),
     }
 }
 

@@ -8,7 +8,8 @@ use csi_actions::backup::volumesnapshot::SnapshotBackup;
 use csi_actions::backup::volumesnapshotcontent::ContentBackup;
 use csi_actions::environment::Environment;
 use csi_actions::settings::{Mode, OperationOn, Settings};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tonic::Code;
 use velero_plugin::backup::BackupItemActionV2;
 
 fn on_snapshots(bed: &Bed) -> Arc<Environment> {
@@ -123,5 +124,27 @@ async fn i19_cancel_takes_away_the_content_of_a_snapshot_that_something_deleted(
         Value::Null
     );
     snapshots.cancel(operation, of(&backup("b1"))).await.unwrap();
+    bed.until("everything is gone", |bed| bed.list(CONTENTS).is_empty() && bed.in_storage() == 0).await;
+}
+
+#[tokio::test]
+async fn cancel_has_its_word_heard_by_a_sidecar_that_is_at_the_creation_for_longer_than_cancel_waits() {
+    let bed = Bed::with(Pace::default(), "Retain").await;
+    let slow = bed.driver().order(Fault::on("CreateSnapshot").never_ready()).unwrap();
+    let archived = backed_up(&bed).await;
+    orphaned(&bed, &archived).await;
+    bed.driver().faults().remove(&slow);
+    let down = Fault::on("CreateSnapshot").error(Code::Unavailable, "storage is down");
+    let down = bed.driver().order(down).unwrap();
+    // With its next attempt the sidecar says that it is at it, and wipes away that the snapshot is gone.
+    let at_it = "snapshot.storage.kubernetes.io/volumesnapshot-being-created";
+    let told = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
+    let content = name(&archived.content);
+    bed.seen(CONTENTS, "", content, |content| content["metadata"]["annotations"][at_it] == "yes").await;
+    bed.cluster.patch(CONTENTS, "", content, &json!({"metadata": {"annotations": {told: null}}})).unwrap();
+    let [snapshots, _] = actions(&bed);
+    snapshots.cancel(archived.operation.clone().unwrap(), of(&backup("b1"))).await.unwrap();
+    assert_eq!(bed.in_storage(), 1);
+    bed.driver().faults().remove(&down);
     bed.until("everything is gone", |bed| bed.list(CONTENTS).is_empty() && bed.in_storage() == 0).await;
 }

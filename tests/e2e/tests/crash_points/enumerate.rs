@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use crate::fault::{After, Fault, Kind, Point};
 use crate::world::World;
 
-/// Cases side by side: they mostly wait.
-const AT_ONCE: usize = 12;
+/// How many cases are run side by side by all tests: they mostly wait.
+static TURNS: Semaphore = Semaphore::const_new(20);
 /// The same for cases in which a request is not answered: they wait for the plugin's own limit, and need no processor meanwhile.
-const WAITING_AT_ONCE: usize = 24;
+static LONG_TURNS: Semaphore = Semaphore::const_new(40);
 /// How often a case is run until its request comes. A repetition of a request may be by the clock, and not come again.
 const TRIES: usize = 3;
 
@@ -40,13 +40,12 @@ where
         let kinds = kinds(point).into_iter();
         kinds.map(|kind| Fault { point: point.clone(), kind })
     });
-    let turns = [AT_ONCE, WAITING_AT_ONCE].map(|count| Arc::new(Semaphore::new(count)));
     let mut running = JoinSet::new();
     for fault in cases {
-        let (flow, turn) =
-            (Arc::clone(&flow), Arc::clone(&turns[usize::from(fault.kind == Kind::Unanswered)]));
+        let flow = Arc::clone(&flow);
         running.spawn(async move {
-            let _turn = turn.acquire().await;
+            let turns = if fault.kind == Kind::Unanswered { &LONG_TURNS } else { &TURNS };
+            let _turn = turns.acquire().await;
             let told = fault.to_string();
             case(&*flow, fault).await.with_context(|| told)
         });

@@ -15,7 +15,7 @@ use crate::backups::delete;
 use crate::deletions::{ended, told_of, unbegun};
 use crate::enumerate;
 use crate::fault::{Fault, Kind};
-use crate::restores::{handles, restored_and_deleted};
+use crate::restores::{handles, restored_and_deleted, retain};
 use crate::world::{GROUP_CONTENTS, World, backup, is_clean};
 
 const MEMBERS: [&str; 3] = ["data", "index", "logs"];
@@ -71,6 +71,7 @@ async fn backed_up(fault: Option<Fault>) -> Result<World> {
 
 async fn restored(fault: Option<Fault>) -> Result<World> {
     let world = World::grouped(&MEMBERS, fault).await?;
+    retain(&world, MEMBERS[0])?;
     restored_and_deleted(world, &MEMBERS).await
 }
 

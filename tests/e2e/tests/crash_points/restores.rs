@@ -21,10 +21,16 @@ async fn a_restore_that_is_killed_or_disturbed_at_any_request_brings_back_the_ba
 
 async fn flow(fault: Option<Fault>) -> Result<World> {
     let world = World::new(&["data"], fault).await?;
-    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
-    let volume = volume_of(&world, NAMESPACE, "data")?;
-    world.cluster.patch(VOLUMES, "", name(&volume), &retain)?;
+    retain(&world, "data")?;
     restored_and_deleted(world, &["data"]).await
+}
+
+/// Has the volume of a claim stay when its claim goes.
+pub(crate) fn retain(world: &World, claim: &str) -> Result<()> {
+    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
+    let volume = volume_of(world, NAMESPACE, claim)?;
+    world.cluster.patch(VOLUMES, "", name(&volume), &retain)?;
+    Ok(())
 }
 
 /// A backup of the claims is restored, with the fault in it, and once more; then it is deleted.
