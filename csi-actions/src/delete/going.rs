@@ -16,7 +16,7 @@ use crate::object::{Content, DriverError, name, text, uid};
 
 /// For how long nothing may happen to a content before it is touched. A sidecar that is busy with its creation hides the deletion
 /// from itself with a write of its own, and would look again after a quarter of an hour.
-const NUDGE: Duration = Duration::from_millis(700);
+const NUDGE: Duration = Duration::from_millis(1500);
 /// The longest time between two touches, of which each is twice the one before: where one has not helped the driver takes its
 /// time, and a touch while the sidecar writes has it ask the driver once more.
 const NUDGE_MAX: Duration = Duration::from_secs(6);

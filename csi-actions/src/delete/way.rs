@@ -1,16 +1,23 @@
 //! The content through which a snapshot or a group is deleted: found or made, and brought to where its deletion is that
 //! of what it leads to.
 
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 use velero_plugin::Backup;
 
 use super::live::{self, Role};
 use super::passage::Passage;
 use super::target::Target;
-use crate::cluster::resource::{CONTENTS, SNAPSHOTS};
-use crate::cluster::{ApiError, Cluster, Reason};
+use crate::cluster::resource::{CONTENTS, Resource, SNAPSHOTS};
+use crate::cluster::{ApiError, Cluster, Reason, watch};
 use crate::object::{Content, annotation, is_deleting, name, text, uid};
 use crate::{keys, ownership};
+
+/// How long the sidecar is given to look at a new content.
+const FIRST_WORD: Duration = Duration::from_secs(2);
 
 /// Where a content is on its way.
 #[derive(Debug)]
@@ -92,6 +99,7 @@ pub(super) async fn temporary(
         }
         created => created?,
     };
+    let content = heard_of(cluster, resource, content).await;
     if let Err(what) = passage.can_go_through(&content) {
         return Ok(Way::Taken(what));
     }
@@ -99,6 +107,25 @@ pub(super) async fn temporary(
         return Ok(Way::Going(content));
     }
     armed(cluster, passage, content, false).await
+}
+
+/// The content when the sidecar has written its first word of it, for which it is not waited long. Before that the two would
+/// write at once: its word could take the place of a status with the handle, and what it then holds for the last version hides a
+/// deletion from it that came before.
+async fn heard_of(cluster: &Cluster, resource: Resource, content: Value) -> Value {
+    let end = Instant::now() + FIRST_WORD;
+    let quick = cluster.patient(Duration::ZERO);
+    let mut states = watch::states_after(&quick, resource, "", name(&content), Some(&content));
+    let mut latest = content;
+    while latest["status"].is_null() && !is_deleting(&latest) {
+        match timeout_at(end, states.next()).await {
+            Ok(Some(Ok(Some(state)))) if uid(&state) == uid(&latest) => latest = state,
+            Ok(Some(Err(error))) if !error.ends_a_wait() => {}
+            // It went, which the next write finds, or there is nothing to be heard.
+            _ => break,
+        }
+    }
+    latest
 }
 
 /// Gives `content` what makes its deletion that of what it leads to. Each write is to the very state that was judged: the

@@ -193,6 +193,8 @@ async fn trouble_of_the_api_server_is_waited_out_since_velero_never_asks_again()
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["one", "two"]).await;
     let once = |verb| Rule::on(verb).resource("volumesnapshotcontents").times(1);
+    // A sidecar that says nothing of the new content is not waited for, and the handle is written without it.
+    bed.driver().order(Fault::on("ListSnapshots").latency(Duration::from_secs(4)).times(1)).unwrap();
     let busy = vec![once("list").throttle(1), once("patch").subresource("status").fail(409)];
     let cut = vec![once("create").close().after_effect(), once("delete").close().after_effect()];
     for (content, rules) in [(&contents[0], busy), (&contents[1], cut)] {

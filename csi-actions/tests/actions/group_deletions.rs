@@ -52,7 +52,7 @@ async fn a_deletion_that_was_cut_short_is_taken_up_again() {
     let bed = Bed::new().await;
     let contents = with_members(bed.archived_group(&["one", "two"]).await);
     // The content is made, but nothing after that works, as if the process had ended.
-    bed.order([Rule::on("patch").resource("volumegroupsnapshotcontents").times(1).fail(403)]);
+    bed.order([Rule::on("delete").resource("volumegroupsnapshotcontents").times(1).fail(403)]);
     let error = bed.delete(&[&contents[0]], &backup("b1")).await.remove(0).unwrap_err();
     assert!(error.to_string().contains("still in the storage"), "{error}");
     assert_eq!((bed.list(GROUP_CONTENTS).len(), bed.stored()), (1, (1, 2)));
