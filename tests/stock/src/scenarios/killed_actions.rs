@@ -65,7 +65,7 @@ async fn in_delete(stack: &mut Stack) -> Result<String> {
     let backup = stack.backup("killed-deletion", &application, &json!({})).await?;
     expect::clean(&backup.settles(LIMIT).await?, 1)?;
     // The content through which the snapshot is to be deleted is there, and nothing more.
-    stack.proxy.order(ours("patch", "volumesnapshotcontents").subresource("status").times(1).hang())?;
+    stack.proxy.order(ours("delete", "volumesnapshotcontents").times(1).hang())?;
     try_join!(backup.delete(LIMIT), killed_at_its_request(stack))?;
     stack.proxy.withdraw_all()?;
     // A later call of the same deletion may have met a new process, which finished it at once. Else it is left.

@@ -160,7 +160,7 @@ async fn in_deletion(stack: &mut Stack) -> Result<String> {
     let backup = backed_up(stack, "half-deleted", &application, 1).await?;
     let other = backed_up(stack, "half-deleted-other", &application, 1).await?;
     // The content through which the snapshot is to be deleted is there, and nothing more.
-    stack.proxy.order(ours("patch", "volumesnapshotcontents").subresource("status").times(1).hang())?;
+    stack.proxy.order(ours("delete", "volumesnapshotcontents").times(1).hang())?;
     select! {
         deleted = backup.delete(LIMIT) => bail!("the deletion did not wait for its request: {deleted:?}"),
         hit = at_its_request(stack) => hit?,
