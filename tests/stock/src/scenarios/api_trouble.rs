@@ -55,7 +55,7 @@ async fn run(stack: &mut Stack) -> Result<String> {
     expect::stored(stack, 2).await?;
 
     stack.proxy.order(ours("create", "volumesnapshotcontents").times(1).close().after_effect())?;
-    stack.proxy.order(ours("patch", "volumesnapshotcontents").times(1).fail(500))?;
+    stack.proxy.order(ours("watch", "volumesnapshotcontents").times(1).fail(500))?;
     stack.proxy.order(ours("delete", "volumesnapshotcontents").times(1).close())?;
     backup.delete(LIMIT).await?;
     hits += stack.proxy.withdraw_all()?;
