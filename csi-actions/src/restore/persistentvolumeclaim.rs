@@ -1,6 +1,7 @@
 //! Claims at restore: each is made from its snapshot, and not before a volume can be made from that.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -23,6 +24,7 @@ use crate::claim_size::raised_request;
 use crate::cluster::Cluster;
 use crate::cluster::events::Events;
 use crate::cluster::resource::{CONTENTS, DRIVERS, SNAPSHOT_GROUP, SNAPSHOTS, STORAGE_CLASSES, VOLUMES};
+use crate::discard::nudge;
 use crate::environment::Environment;
 use crate::events::{About, Reason};
 use crate::names;
@@ -212,6 +214,11 @@ impl ClaimRestore {
         // Both have the name, whoever made them.
         let content = cluster.find(CONTENTS, "", name).await?;
         let decision = decide(snapshot.as_ref(), content.as_ref());
+        if let (Decision::NotYet(_), Some(content)) = (&decision, &content)
+            && self.waits.is_touch_due(Instant::now())
+        {
+            nudge(cluster, CONTENTS, content).await;
+        }
         if let (Decision::NotYet(_), Some(snapshot), Some(content)) = (&decision, &snapshot, &content)
             && let Some(group) = group::missing(content)
         {

@@ -3,12 +3,16 @@
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a claim waits for a driver that did not get an earlier one ready in time. All snapshots are imported side by
 /// side, so what is not ready by then is hardly worth a wait of its own, and a restore of many claims must not wait
 /// minutes for each of them while the driver is down.
 const AFTER_A_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often a content that stays unready is touched. A sidecar on a busy machine loses sight of it, and would look again after a
+/// quarter of an hour.
+const TOUCH: Duration = Duration::from_secs(20);
 
 /// What a claim waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,8 @@ struct State {
     late: HashSet<String>,
     /// The last reason for a wait.
     told: String,
+    /// When the wait began, or what it waits for was touched last.
+    touched: Option<Instant>,
 }
 
 impl Waits {
@@ -46,6 +52,7 @@ impl Waits {
     pub(super) fn begin(&self, awaited: Awaited, driver: &str, patience: Duration) -> Duration {
         let mut state = self.state();
         state.current = Some((awaited, driver.to_owned()));
+        state.touched = Some(Instant::now());
         if state.late.contains(driver) { patience.min(AFTER_A_TIMEOUT) } else { patience }
     }
 
@@ -57,6 +64,16 @@ impl Waits {
     /// The wait is over, for better or worse.
     pub(super) fn end(&self) {
         self.state().current = None;
+    }
+
+    /// Whether what the claim waits for is to be touched now.
+    pub(super) fn is_touch_due(&self, now: Instant) -> bool {
+        let mut state = self.state();
+        let is_due = state.touched.is_some_and(|touched| now.duration_since(touched) >= TOUCH);
+        if is_due {
+            state.touched = Some(now);
+        }
+        is_due
     }
 
     /// Tells why the claim waits, once for each reason and not once a second: of a wait that it gives up Velero says only
@@ -99,6 +116,17 @@ mod tests {
             waits.begin(Awaited::Archived("s".to_owned()), "down", Duration::from_secs(5)).as_secs(),
             5
         );
+    }
+
+    #[test]
+    fn what_is_not_ready_after_a_while_is_touched_now_and_then() {
+        let waits = Waits::default();
+        assert!(!waits.is_touch_due(Instant::now()), "nothing waits");
+        begin(&waits, "d");
+        let began = Instant::now();
+        let touches: Vec<u64> =
+            (0..50).filter(|second| waits.is_touch_due(began + Duration::from_secs(*second))).collect();
+        assert_eq!(touches, [20, 40]);
     }
 
     #[test]
