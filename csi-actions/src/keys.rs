@@ -50,11 +50,10 @@ pub const MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
 /// Finalizer on a content: the driver's sidecar takes it away once the snapshot is handled.
 pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 
-/// Finalizers on a snapshot: the snapshot controller takes them away once no volume is being made from it, and once its
-/// content is gone.
+/// Finalizer on a snapshot: the snapshot controller takes it away once no volume is being made from the snapshot.
 pub const SNAPSHOT_SOURCE_FINALIZER: &str =
     "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";
-/// The second of the two.
+/// Finalizer on a snapshot: the snapshot controller takes it away once the content is gone, or stays for good.
 pub const SNAPSHOT_BOUND_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
 
 /// Finalizer on the content of a group: the driver's sidecar takes it away once the group is handled.

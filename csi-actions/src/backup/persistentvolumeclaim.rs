@@ -85,12 +85,10 @@ impl ClaimBackup {
         let cut = until_cut(&self.environment.cluster, Pair::snapshot(), &snapshot, word, patience).await;
         self.has_controller.store(cut.is_ok() && (is_new || is_held), Relaxed);
         match cut {
-            Ok(cut) => {
-                if !self.environment.is_alongside() {
-                    return Ok(cut);
-                }
+            Ok(cut) if self.environment.is_alongside() => {
                 Ok(until_ready(&self.environment.cluster, cut, SETTLES).await)
             }
+            Ok(cut) => Ok(cut),
             Err(error) => {
                 let error = Error::from(error).context(format_args!("VolumeSnapshot {}", name(&snapshot)));
                 Err(discard_after(error, &self.cluster, Pair::snapshot(), &snapshot).await)
