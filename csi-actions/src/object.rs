@@ -4,6 +4,8 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use crate::keys;
+
 /// `metadata.name`, "" where absent.
 pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"]).unwrap_or_default()
@@ -118,9 +120,19 @@ impl<'a> Snapshot<'a> {
 pub struct Content<'a>(pub &'a Value);
 
 impl<'a> Content<'a> {
-    /// `spec.driver`, "" where absent.
+    /// `spec.driver`, or the one that it [is hidden](Self::is_hidden) from; "" where absent.
     pub fn driver(self) -> &'a str {
-        text(self.0, &["spec", "driver"]).unwrap_or_default()
+        let written = text(self.0, &["spec", "driver"]).unwrap_or_default();
+        if written == keys::NO_DRIVER {
+            annotation(self.0, keys::DRIVER).unwrap_or_default()
+        } else {
+            written
+        }
+    }
+
+    /// Whether its driver does not see it, until its deletion is ordered.
+    pub fn is_hidden(self) -> bool {
+        text(self.0, &["spec", "driver"]) == Some(keys::NO_DRIVER) && !self.driver().is_empty()
     }
 
     /// The snapshot's handle in the storage: as the driver reported it, else as the content was made for it.

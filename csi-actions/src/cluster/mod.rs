@@ -203,6 +203,24 @@ impl Cluster {
         self.call(&call).await
     }
 
+    /// Has the API server judge a `patch` as if it were made, and leave the object as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`patch`](Self::patch); also where an admission webhook can't judge without acting.
+    pub async fn judge_patch(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let mut call = Call::on(Method::PATCH, "judge a patch of", resource, namespace, name);
+        call.path.push_str("?dryRun=All");
+        call.carry(patch);
+        self.call(&call).await.map(|_| ())
+    }
+
     /// Merges `patch` into the status of an object, which a plain patch leaves as it is.
     ///
     /// # Errors

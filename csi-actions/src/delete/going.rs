@@ -8,6 +8,7 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
+use super::hidden;
 use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, Reason, watch};
 use crate::discard::nudge;
@@ -58,6 +59,9 @@ pub(super) async fn delete(
     match cluster.delete(resource, "", name(content), uid(content).unwrap_or_default()).await {
         Err(error) if error.reason == Reason::Conflict => return Ok(End::Replaced),
         done => done?,
+    }
+    if Content(content).is_hidden() && !hidden::reveal(cluster, resource, content).await? {
+        return Ok(End::Replaced);
     }
     watched.until_gone(end).await
 }

@@ -40,7 +40,7 @@ pub(super) async fn of_backup(cluster: &Cluster, backup: &Backup, end: Instant) 
     first
 }
 
-/// Finishes what deletions of this or other backups began: a temporary content that is not being deleted is of a process
+/// Finishes what deletions of this or other backups began: a temporary content that is not being deleted, or not by its driver, is of a process
 /// that died. One of a process that is at it at this moment loses nothing by it.
 ///
 /// # Errors
@@ -79,11 +79,11 @@ pub(super) async fn finish(
     }
 }
 
-/// Whether `content` was made to delete by what it stands for, `passage`, and its deletion was not ordered.
+/// Whether `content` was made to delete by what it stands for, `passage`, and its deletion was not ordered, or not yet told to its driver.
 pub(super) fn is_unfinished(content: &Value, passage: &impl Passage) -> bool {
     name(content) == passage.temporary_name()
         && passage.can_go_through(content).is_ok()
-        && !is_deleting(content)
+        && (!is_deleting(content) || Content(content).is_hidden())
         && !ownership::is_restored(content)
         && Content(content).deletion_policy() == "Delete"
         && uid(content).is_some()

@@ -8,6 +8,7 @@ mod error;
 mod going;
 mod group;
 mod groups;
+mod hidden;
 mod left_groups;
 mod leftovers;
 mod live;

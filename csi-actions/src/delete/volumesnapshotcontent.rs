@@ -19,6 +19,7 @@ use super::error::DeleteError;
 use super::going::{self, End};
 use super::group::Group;
 use super::groups::Groups;
+use super::hidden::Hiding;
 use super::live::{self, Role};
 use super::passage::Passage as _;
 use super::release::release;
@@ -29,10 +30,10 @@ use crate::cluster::resource::{CONTENTS, Resource};
 use crate::cluster::{ApiError, Cluster, PATIENCE, Query, Reason};
 use crate::environment::Environment;
 use crate::events::{self, About};
-use crate::object::name;
-use crate::ownership;
+use crate::object::{annotation, name};
 use crate::readiness::rounded;
 use crate::settings::AbsentDriver;
+use crate::{keys, ownership};
 
 /// For how long a list of the contents is good. Velero's own action makes contents between two of ours, and restores
 /// go on; what a list says is only where to look.
@@ -53,6 +54,7 @@ pub struct ContentDelete {
     contents: Mutex<Option<(Instant, Arc<Vec<Value>>)>>,
     pub(super) drivers: Drivers,
     pub(super) groups: Groups,
+    hiding: Hiding,
 }
 
 /// What is to be deleted, and by what it is recognized.
@@ -150,6 +152,7 @@ impl ContentDelete {
             contents: Mutex::default(),
             drivers: Drivers::default(),
             groups: Groups::default(),
+            hiding: Hiding::default(),
         }
     }
 
@@ -277,8 +280,13 @@ impl ContentDelete {
             return Ok(None);
         }
         let way = match aim {
-            Aim::Snapshot(target) => way::temporary(&self.cluster, target, backup).await,
-            Aim::Group(group) => way::temporary(&self.cluster, group, backup).await,
+            // What the archive of others does not tell, the sidecar may: that the snapshot is a member of a group. And the
+            // driver of a group's content never changes.
+            Aim::Snapshot(target) => {
+                let hiding = annotation(archived, keys::CLAIM).map(|_| &self.hiding);
+                way::temporary(&self.cluster, target, backup, hiding).await
+            }
+            Aim::Group(group) => way::temporary(&self.cluster, group, backup, None).await,
         };
         way.map(Some)
     }

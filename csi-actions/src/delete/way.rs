@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use velero_plugin::Backup;
 
+use super::hidden::{self, Hiding};
 use super::live::{self, Role};
 use super::passage::Passage;
 use super::target::Target;
@@ -83,14 +84,20 @@ pub(super) async fn left_over(
     Ok(None)
 }
 
-/// The temporary content: made, or that of an earlier attempt or of another process.
+/// The temporary content: made, or that of an earlier attempt or of another process. One that is made is hidden from its sidecar
+/// where `hiding` is given, and allowed.
 pub(super) async fn temporary(
     cluster: &Cluster,
     passage: &impl Passage,
     backup: &Backup,
+    hiding: Option<&Hiding>,
 ) -> Result<Way, ApiError> {
     let resource = passage.resource();
-    let content = match cluster.create(resource, "", &passage.temporary_content(backup)).await {
+    let mut content = passage.temporary_content(backup);
+    if hiding.is_some_and(Hiding::is_allowed) {
+        hidden::hide(&mut content);
+    }
+    let content = match cluster.create(resource, "", &content).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
             match cluster.find(resource, "", &passage.temporary_name()).await? {
                 Some(existing) => existing,
@@ -99,11 +106,18 @@ pub(super) async fn temporary(
         }
         created => created?,
     };
-    let content = heard_of(cluster, resource, content).await;
+    let content = if Content(&content).is_hidden() {
+        content
+    } else {
+        if let Some(hiding) = hiding {
+            hiding.ask(cluster, resource, &content).await;
+        }
+        heard_of(cluster, resource, content).await
+    };
     if let Err(what) = passage.can_go_through(&content) {
         return Ok(Way::Taken(what));
     }
-    if is_deleting(&content) {
+    if is_deleting(&content) && !hidden::can_be_revealed(&content, passage.finalizer()) {
         return Ok(Way::Going(content));
     }
     armed(cluster, passage, content, false).await

@@ -115,7 +115,8 @@ impl Look<'_> {
         let stuck = deleting.or_else(|| self.age(content)).filter(|age| *age >= OLD)?;
         let (driver, handle) = (Content(content).driver(), self.pair.handle(content).unwrap_or("?"));
         let (name, word, resource) = (name(content), self.pair.word(), singular(self.pair.contents));
-        let (text, hint) = if is_deleting(content) {
+        let is_hidden = Content(content).is_hidden();
+        let (text, hint) = if is_deleting(content) && !is_hidden {
             let text = format!(
                 "has been Terminating for {}: driver {driver} has not deleted {word} {handle}",
                 rounded(stuck)
@@ -124,16 +125,26 @@ impl Look<'_> {
                 "see the log of the driver's csi-snapshotter; if the driver is gone for good, delete the {word} in the storage \
                  and then\nkubectl patch {resource} {name} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
             );
-            (text, hint)
+            (text, Some(hint))
         } else {
             let text = format!(
                 "the deletion of {word} {handle} of driver {driver} was broken off {} ago; the deletion of any backup \
                  takes it up",
                 rounded(stuck)
             );
-            (text, format!("kubectl delete {resource} {name}"))
+            let reveal = format!(
+                "kubectl patch {resource} {name} --type merge -p '{{\"spec\":{{\"driver\":\"{driver}\"}}}}'\n"
+            );
+            let reveal = if is_hidden { reveal.as_str() } else { "" };
+            // One that is being deleted needs its handle first, which only the actions give it.
+            let hint = (!is_deleting(content)).then(|| format!("{reveal}kubectl delete {resource} {name}"));
+            (text, hint)
         };
-        Some(self.found(content, text).hint(hint))
+        let found = self.found(content, text);
+        Some(match hint {
+            Some(hint) => found.hint(hint),
+            None => found,
+        })
     }
 
     fn found(&self, content: &Value, text: String) -> Finding {
@@ -349,6 +360,21 @@ mod tests {
             let broken_off = content(name, json!({}), "Delete");
             assert!(found(&[], &[broken_off], &[])[0].text.contains("broken off"));
         }
+    }
+
+    #[test]
+    fn a_temporary_content_that_is_hidden_from_its_driver_is_not_said_to_wait_for_it() {
+        let mut hidden = content("velero-del-0123", json!({}), "Delete");
+        hidden["spec"]["driver"] = keys::NO_DRIVER.into();
+        hidden["metadata"]["annotations"] = json!({keys::DRIVER: "d.csi"});
+        let one = found(&[], std::slice::from_ref(&hidden), &[]);
+        assert!(one[0].text.contains("snapshot h of driver d.csi was broken off"), "{one:?}");
+        let hint = one[0].hint.as_ref().unwrap();
+        let revealed = "kubectl patch volumesnapshotcontent velero-del-0123 --type merge -p '{\"spec\":{\"driver\":\"d.csi\"}}'";
+        assert!(hint.starts_with(revealed) && hint.ends_with("delete volumesnapshotcontent velero-del-0123"));
+        hidden["metadata"]["deletionTimestamp"] = at(NOW - 600).into();
+        let one = found(&[], &[hidden], &[]);
+        assert!(one[0].text.contains("takes it up") && one[0].hint.is_none(), "{one:?}");
     }
 
     fn found_of_groups(groups: &[Value], contents: &[Value], backups: &[Value]) -> Vec<Finding> {

@@ -10,10 +10,10 @@ use csi_actions::delete::volumesnapshotcontent::ContentDelete;
 use serde_json::{Value, json};
 use velero_plugin::backup::DeleteItemAction as _;
 
-const HOLD: &str = "example.com/hold";
+pub(crate) const HOLD: &str = "example.com/hold";
 
 /// A content made of the handle of `archived`.
-fn content(name: &str, archived: &Value, labels: &Value, finalizers: &Value) -> Value {
+pub(crate) fn content(name: &str, archived: &Value, labels: &Value, finalizers: &Value) -> Value {
     json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
         "metadata": {"name": name, "labels": labels, "finalizers": finalizers},
         "spec": {"driver": DRIVER, "deletionPolicy": "Retain",
@@ -22,7 +22,7 @@ fn content(name: &str, archived: &Value, labels: &Value, finalizers: &Value) -> 
 }
 
 /// The name of the temporary content for the snapshot of `archived`.
-fn temporary(archived: &Value) -> String {
+pub(crate) fn temporary(archived: &Value) -> String {
     csi_actions::names::temporary_content(DRIVER, &[archived["status"]["snapshotHandle"].as_str().unwrap()])
 }
 
@@ -57,13 +57,11 @@ async fn a_temporary_content_that_lacks_policy_and_finalizer_is_completed() {
     assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
 }
 
-#[tokio::test]
-async fn a_temporary_content_that_goes_by_another_hand_is_not_taken_for_proof() {
-    let bed = Bed::new().await;
-    let contents = finished(&bed, &backup("b1"), &["data"]).await;
-    // Under policy Retain it vanishes without the driver being asked.
-    let name = temporary(&contents[0]);
-    bed.cluster.apply(content(&name, &contents[0], &json!({}), &json!([HOLD]))).unwrap();
+/// A deletion finds this temporary content, which is being deleted and held by [`HOLD`], waits until that is taken away, and then
+/// deletes the snapshot.
+pub(crate) async fn waits_until_it_goes_by_another_hand(bed: &Bed, archived: &[Value], temporary: Value) {
+    let name = name(&temporary).to_owned();
+    bed.cluster.apply(temporary).unwrap();
     bed.cluster.delete(CONTENTS, "", &name).unwrap();
     let released = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -71,8 +69,17 @@ async fn a_temporary_content_that_goes_by_another_hand_is_not_taken_for_proof() 
         bed.cluster.patch(CONTENTS, "", &name, &json!({"metadata": {"finalizers": null}})).unwrap();
     };
     let b1 = backup("b1");
-    tokio::join!(delete(&bed, &contents, &b1), released);
+    tokio::join!(delete(bed, archived, &b1), released);
     assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_temporary_content_that_goes_by_another_hand_is_not_taken_for_proof() {
+    let bed = Bed::new().await;
+    let contents = finished(&bed, &backup("b1"), &["data"]).await;
+    // Under policy Retain it vanishes without the driver being asked.
+    let found = content(&temporary(&contents[0]), &contents[0], &json!({}), &json!([HOLD]));
+    waits_until_it_goes_by_another_hand(&bed, &contents, found).await;
 }
 
 #[tokio::test]

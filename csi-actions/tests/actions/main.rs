@@ -16,6 +16,7 @@ mod events;
 mod group_backups;
 mod group_deletions;
 mod group_leftovers;
+mod hidden;
 mod leftovers;
 mod operations;
 mod own_label;

@@ -99,6 +99,26 @@ impl State {
         new: Value,
         part: Part,
     ) -> Result<Arc<Value>, ApiError> {
+        let (old, new) = self.judged(kind, key, new, part)?;
+        if new == *old {
+            return Ok(old);
+        }
+        if object::deleting(&new) && update::unheld(&new) {
+            self.remove(kind, key);
+            return Ok(Arc::new(new));
+        }
+        self.definition_changed(kind, Some(&old), Some(&new))?;
+        Ok(self.store.put(key.clone(), new))
+    }
+
+    /// The object of that name, and what it becomes when `new` is written over it.
+    pub(crate) fn judged(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        new: Value,
+        part: Part,
+    ) -> Result<(Arc<Value>, Value), ApiError> {
         let old = self.get(kind, key)?;
         let conflict = |why: String| Err(ApiError::Conflict(kind.named(&key.name), why));
         let (given_uid, known_uid) = (object::uid(&new), object::uid(&old));
@@ -112,15 +132,7 @@ impl State {
             return conflict(STALE.to_owned());
         }
         let new = update::updated(kind, &old, new, part)?;
-        if new == *old {
-            return Ok(old);
-        }
-        if object::deleting(&new) && update::unheld(&new) {
-            self.remove(kind, key);
-            return Ok(Arc::new(new));
-        }
-        self.definition_changed(kind, Some(&old), Some(&new))?;
-        Ok(self.store.put(key.clone(), new))
+        Ok((old, new))
     }
 
     /// Removes the object, or marks it while finalizers hold it.

@@ -105,6 +105,9 @@ pub(crate) struct RunOptions {
     /// Skip servers that were not built before, and say so.
     #[arg(long)]
     pub(crate) cached_only: bool,
+    /// Stacks of each server to run side by side, each with its share of the scenarios, which mostly wait.
+    #[arg(long, default_value = "1", value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub(crate) stacks: u8,
     /// Use free ports on loopback even where namespaces are allowed.
     #[arg(long)]
     pub(crate) loopback: bool,

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::build::{self, Cache, Ours};
@@ -36,6 +37,10 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     sandbox::check_tool()?;
     let (cache, screen) = (Cache::from_environment()?, Screen::new());
     let sandbox = if options.loopback { Sandbox::Loopback } else { Sandbox::detect() };
+    let stacks = match sandbox {
+        Sandbox::Namespaces { .. } => usize::from(options.stacks),
+        Sandbox::Loopback => 1,
+    };
     if sandbox == Sandbox::Loopback {
         screen.line("sandbox", "no namespaces: free ports on loopback, one stack at a time");
     }
@@ -55,26 +60,38 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let mut kept = Vec::new();
     for minor in minors {
         let programs = build::programs(&cache, minor, &ours, &screen)?;
-        let folder = run_folder(minor)?;
-        let task = Task::Scenarios { names: names.clone() };
-        let job = Job { minor, programs, sandbox, folder: folder.clone(), task };
-        let status = send(&job)?;
-        let seen = report::read(&job.results())?;
-        let failed = !status.success() || seen.iter().any(|outcome| outcome.verdict == Verdict::Failed);
-        // A stack that ended early has said nothing about the rest: that must not look like a pass.
-        let silent = names.iter().filter(|name| seen.iter().all(|outcome| outcome.scenario != **name));
-        let lost: Vec<Outcome> = silent.map(|name| unheard(name, minor, status)).collect();
-        outcomes.extend(seen);
-        outcomes.extend(lost);
-        if options.keep || failed {
-            kept.push(folder);
-        } else {
-            fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        let jobs = shares(&names, stacks).into_iter().map(|names| {
+            let task = Task::Scenarios { names: names.clone() };
+            Ok((Job { minor, programs: programs.clone(), sandbox, folder: run_folder(minor)?, task }, names))
+        });
+        let jobs = jobs.collect::<Result<Vec<_>>>()?;
+        let ended: Vec<Result<Ended>> = thread::scope(|scope| {
+            let running = jobs.iter().map(|(job, names)| scope.spawn(|| scenarios_of(job, names)));
+            // All begin before one is waited for.
+            let running: Vec<_> = running.collect();
+            running
+                .into_iter()
+                .map(|each| each.join().map_err(|_| anyhow!("a stack's thread broke"))?)
+                .collect()
+        });
+        let mut is_interrupted = false;
+        for ((job, _), ended) in jobs.iter().zip(ended) {
+            let Ended { status, seen } = ended?;
+            let failed = seen.iter().any(|outcome| outcome.verdict == Verdict::Failed);
+            outcomes.extend(seen);
+            let folder = &job.folder;
+            if options.keep || failed || !status.success() {
+                kept.push(folder.clone());
+            } else {
+                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+            }
+            is_interrupted |= status.code() == Some(INTERRUPTED);
         }
-        if status.code() == Some(INTERRUPTED) {
+        if is_interrupted {
             break;
         }
     }
+    outcomes.sort_by_key(|outcome| scenarios::ALL.iter().position(|each| each.name == outcome.scenario));
     screen::print(&format!("\n{}", report::summary(&outcomes)));
     for folder in kept {
         screen::print(&format!("kept: {}", folder.display()));
@@ -85,6 +102,29 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         (false, true) => ExitCode::SUCCESS,
         (false, false) => ExitCode::from(ALL_SKIPPED),
     })
+}
+
+/// How a stack with scenarios ended.
+struct Ended {
+    status: ExitStatus,
+    seen: Vec<Outcome>,
+}
+
+/// Runs the scenarios of `job`, which are those of these `names`. A stack that ends early says nothing about the rest: that must
+/// not look like a pass.
+fn scenarios_of(job: &Job, names: &[String]) -> Result<Ended> {
+    let status = send(job)?;
+    let mut seen = report::read(&job.results())?;
+    let silent = names.iter().filter(|name| seen.iter().all(|outcome| outcome.scenario != **name));
+    let lost: Vec<Outcome> = silent.map(|name| unheard(name, job.minor, status)).collect();
+    seen.extend(lost);
+    Ok(Ended { status, seen })
+}
+
+/// Deals `names` out to so many stacks; none is without any.
+fn shares(names: &[String], stacks: usize) -> Vec<Vec<String>> {
+    let stacks = stacks.min(names.len());
+    (0..stacks).map(|first| names.iter().skip(first).step_by(stacks).cloned().collect()).collect()
 }
 
 pub(crate) fn up(minor: Minor, enable_csi: bool, plugins: &[PathBuf]) -> Result<ExitCode> {
@@ -201,4 +241,20 @@ fn skipped(name: &str, minor: Minor) -> Outcome {
 fn unheard(name: &str, minor: Minor, status: ExitStatus) -> Outcome {
     let note = format!("not run: the stack ended with {status}");
     Outcome { scenario: name.to_owned(), minor, verdict: Verdict::Failed, seconds: 0.0, note }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_is_dealt_to_one_stack_and_no_stack_is_without_any() {
+        let names: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
+        for (stacks, dealt) in
+            [(1, vec!["abcde"]), (2, vec!["ace", "bd"]), (8, vec!["a", "b", "c", "d", "e"])]
+        {
+            let shares: Vec<String> = shares(&names, stacks).iter().map(|share| share.concat()).collect();
+            assert_eq!(shares, dealt);
+        }
+    }
 }

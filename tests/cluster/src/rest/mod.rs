@@ -62,8 +62,8 @@ pub(crate) fn answer(state: &mut State, call: &Call, address: &str) -> Result<An
 
 fn objects(state: &mut State, call: &Call, kind: Arc<Kind>, target: Target) -> Result<Answer, ApiError> {
     let part = served(&kind, &target)?;
-    if !call.query.text("dryRun").is_empty() {
-        return Err(ApiError::BadRequest("dryRun is not supported by this embedded API".to_owned()));
+    if is_dry_run(call) && call.method != Method::PATCH {
+        return Err(ApiError::BadRequest("of this embedded API only a patch can be a dry run".to_owned()));
     }
     let shown = |object: &Value| list::shown(&kind, object, &target.version);
     let key = key(&kind, &target.namespace, &target.name);
@@ -105,6 +105,11 @@ fn objects(state: &mut State, call: &Call, kind: Arc<Kind>, target: Target) -> R
         ("DELETE", false) => deleted_all(state, call, &kind, &target),
         _ => Err(ApiError::MethodNotAllowed),
     }
+}
+
+/// Whether the request is only to be judged.
+fn is_dry_run(call: &Call) -> bool {
+    !call.query.text("dryRun").is_empty()
 }
 
 /// The refusal of a resource that isn't served: groups of built-in types word it as an object.
@@ -160,8 +165,11 @@ fn patched(
         (_, Err(missing)) => return Err(missing.clone()),
     };
     let (code, written) = match old {
+        Ok(_) if is_dry_run(call) => (200, Arc::new(state.judged(kind, &key, new, part)?.1)),
         Ok(_) => (200, state.update(kind, &key, new, part)?),
-        Err(_) if part == Part::Main => (201, state.create(kind, &target.namespace, new, part)?),
+        Err(_) if part == Part::Main && !is_dry_run(call) => {
+            (201, state.create(kind, &target.namespace, new, part)?)
+        }
         Err(missing) => return Err(missing),
     };
     Ok(Answer::Json(code, list::shown(kind, &written, &target.version)))

@@ -98,7 +98,7 @@ impl Storage {
 pub(super) struct Bed<'a> {
     client: &'a Client,
     pub(super) storage: &'a Storage,
-    driver: String,
+    pub(super) driver: String,
     pub(super) namespace: String,
     before: Value,
     stand_ins: StandIns,
@@ -237,11 +237,23 @@ impl<'a> Bed<'a> {
         name: &str,
         finalizers: &[&str],
     ) -> Result<(), Trouble> {
+        self.content_of(&self.driver, content, handle, name, finalizers).await
+    }
+
+    /// The same for another driver.
+    pub(super) async fn content_of(
+        &self,
+        driver: &str,
+        content: &str,
+        handle: &str,
+        name: &str,
+        finalizers: &[&str],
+    ) -> Result<(), Trouble> {
         let content = json!({
             "kind": "VolumeSnapshotContent", "apiVersion": "snapshot.storage.k8s.io/v1",
             "metadata": {"name": content, "finalizers": finalizers},
             "spec": {
-                "deletionPolicy": "Delete", "driver": self.driver, "source": {"snapshotHandle": handle},
+                "deletionPolicy": "Delete", "driver": driver, "source": {"snapshotHandle": handle},
                 "volumeSnapshotRef": {"namespace": self.namespace, "name": name},
             },
         });

@@ -10,7 +10,7 @@ use crate::object::text;
 const FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 
 /// Their names (without dashes) and the deletion policy of their class.
-pub(super) const SCENES: [(&str, &str); 11] = [
+pub(super) const SCENES: [(&str, &str); 12] = [
     ("taken", "Delete"),
     ("retained", "Retain"),
     ("slow", "Delete"),
@@ -20,6 +20,7 @@ pub(super) const SCENES: [(&str, &str); 11] = [
     ("bound", "Delete"),
     ("unknown", "Delete"),
     ("temporary", "Retain"),
+    ("hidden", "Retain"),
     ("grouped", "Delete"),
     ("ungrouped", "Delete"),
 ];
@@ -35,6 +36,7 @@ pub(super) async fn play(name: &str, bed: &mut Bed<'_>) -> Result<(), Trouble> {
         "bound" => bound(bed).await,
         "unknown" => unknown(bed).await,
         "temporary" => temporary(bed).await,
+        "hidden" => hidden(bed).await,
         "grouped" => grouped(bed).await,
         _ => ungrouped(bed).await,
     }
@@ -208,6 +210,21 @@ async fn temporary(bed: &mut Bed<'_>) -> Result<(), Trouble> {
     bed.delete(&path).await?;
     bed.gone(&path).await?;
     bed.note_storage("after one with finalizer and handle").await
+}
+
+/// A content of a driver that nobody has, which gets its own one when it is being deleted.
+async fn hidden(bed: &mut Bed<'_>) -> Result<(), Trouble> {
+    let handle = orphan(bed).await?;
+    let name = format!("{}-hidden", bed.namespace);
+    let path = Bed::content_path(&name);
+    bed.content_of("nobody.velero-rs.io", &name, &handle, "never", &[FINALIZER]).await?;
+    bed.patch(&format!("{path}/status"), json!({"status": {"snapshotHandle": handle}})).await?;
+    bed.delete(&path).await?;
+    let found = bed.wait(&path, "there", |_| true).await?;
+    bed.note("content that is hidden", &found);
+    bed.patch(&path, json!({"spec": {"driver": bed.driver}})).await?;
+    bed.gone(&path).await?;
+    bed.note_storage("after the driver was given").await
 }
 
 const GROUP_API: &str = "/apis/groupsnapshot.storage.k8s.io/v1beta2";

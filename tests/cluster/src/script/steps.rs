@@ -296,6 +296,10 @@ fn snapshots(namespace: &str) -> Vec<Step> {
         Step::new("content with an unknown policy", "POST", &contents).body(spec(json!({"deletionPolicy": "Keep"}))),
         Step::new("content is created without its status", "POST", &contents).body(content(&name)),
         Step::new("source never changes", "PATCH", &one).merge(json!({"spec": {"source": {"snapshotHandle": "z"}}})),
+        Step::new("dry run of a change", "PATCH", format!("{one}?dryRun=All")).merge(json!({"spec": {"driver": "other.velero-rs.io"}})),
+        Step::new("dry run of a change that is refused", "PATCH", format!("{one}?dryRun=All"))
+            .merge(json!({"spec": {"source": {"snapshotHandle": "z"}}})),
+        Step::new("a dry run changes nothing", "GET", &one),
         Step::new("source never goes", "PATCH", &one)
             .merge(json!({"spec": {"source": {"snapshotHandle": null, "volumeHandle": "v"}}})),
         Step::new("change of the spec is a generation", "PATCH", &one).merge(json!({"spec": {"deletionPolicy": "Retain"}})),
@@ -310,6 +314,7 @@ fn snapshots(namespace: &str) -> Vec<Step> {
         Step::new("content is held", "DELETE", &one),
         Step::new("status of a held content", "PATCH", format!("{one}/status"))
             .json_patch(json!([{"op": "replace", "path": "/status", "value": {"readyToUse": true}}])),
+        Step::new("driver of a held content", "PATCH", &one).merge(json!({"spec": {"driver": "other.velero-rs.io"}})),
         Step::new("content is let go", "PATCH", &one).merge(json!({"metadata": {"finalizers": []}})),
         Step::new("content is gone", "GET", &one),
         Step::new("snapshot with two sources", "POST", &snapshots).body(snapshot(json!({

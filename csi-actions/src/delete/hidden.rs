@@ -1,0 +1,83 @@
+//! Temporary contents that their sidecar does not see before their deletion is ordered.
+//!
+//! A sidecar that finds a new content asks the driver for its snapshot, and writes the answer down: two of the five requests that
+//! it makes for a deletion, where it allows itself five a second, and a write that crosses ours. So the content is made for a driver
+//! that nobody has, and gets its own one when the rest is done: the first that the sidecar sees is the deletion.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::resource::Resource;
+use crate::cluster::{ApiError, Cluster, Reason};
+use crate::keys;
+use crate::object::{Content, is_deleting, name, uid};
+
+/// Whether this cluster lets the driver of a content be changed. It is so with all CRDs of snapshots up to
+/// external-snapshotter 8.6; those of groups forbid it since then, and an admission webhook may.
+#[derive(Debug, Default)]
+pub(super) struct Hiding(OnceLock<bool>);
+
+impl Hiding {
+    /// Whether contents can be hidden, as far as it is known.
+    pub(super) fn is_allowed(&self) -> bool {
+        self.0.get() == Some(&true)
+    }
+
+    /// Asks the API server, unless it has told, of `content`, which stays as it is. A content that was hidden to find
+    /// out would stay behind where it can't be revealed.
+    pub(super) async fn ask(&self, cluster: &Cluster, resource: Resource, content: &Value) {
+        if self.0.get().is_some() {
+            return;
+        }
+        let quick = cluster.patient(Duration::ZERO);
+        let patch = with_driver(content, keys::NO_DRIVER);
+        let allowed = match quick.judge_patch(resource, "", name(content), &patch).await {
+            Ok(()) => true,
+            // It says nothing of other contents.
+            Err(error) if error.may_pass() || has_moved(&error) => return,
+            Err(error) => {
+                tracing::debug!("{error}");
+                false
+            }
+        };
+        let _ = self.0.set(allowed);
+    }
+}
+
+/// Makes `content` one of a driver that nobody has.
+pub(super) fn hide(content: &mut Value) {
+    let driver = content["spec"]["driver"].take();
+    content["metadata"]["annotations"][keys::DRIVER] = driver;
+    content["spec"]["driver"] = keys::NO_DRIVER.into();
+}
+
+/// Whether the sidecar will have to do with the hidden `content`, which is being deleted, once it is revealed: it is still held for
+/// it by its `finalizer`.
+pub(super) fn can_be_revealed(content: &Value, finalizer: &str) -> bool {
+    let finalizers = content.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let is_held = finalizers.is_some_and(|held| held.iter().any(|each| each == finalizer));
+    Content(content).is_hidden() && is_deleting(content) && is_held
+}
+
+/// Gives the hidden `content`, which is being deleted, its driver; whether it was still there.
+///
+/// # Errors
+///
+/// When the API server refuses or can't be reached.
+pub(super) async fn reveal(cluster: &Cluster, resource: Resource, content: &Value) -> Result<bool, ApiError> {
+    let patch = with_driver(content, Content(content).driver());
+    match cluster.patch(resource, "", name(content), &patch).await {
+        Err(error) if has_moved(&error) => Ok(false),
+        done => done.map(|_| true),
+    }
+}
+
+fn with_driver(content: &Value, driver: &str) -> Value {
+    json!({"metadata": {"uid": uid(content)}, "spec": {"driver": driver}})
+}
+
+fn has_moved(error: &ApiError) -> bool {
+    matches!(error.reason, Reason::NotFound | Reason::Conflict)
+}
