@@ -8,13 +8,16 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::handles::Handles;
-use super::{Contestant, LIMIT, PLUGIN, claim_keys, completed, emptied, server};
+use super::{Contestant, LIMIT, PLUGIN, claim_keys, completed, contents, emptied, server, settled};
 use crate::application::Application;
 use crate::stack::Stack;
 
 /// How the User-Agents begin: of a server, and of the processes of its own actions.
 const SERVER: &str = "velero-server/";
 const BUILTIN: &str = "velero/";
+
+/// After so long controllers at five requests a second may make ten at once again.
+const REST: Duration = Duration::from_secs(3);
 
 /// What one contestant took.
 pub(super) struct Measured {
@@ -64,12 +67,22 @@ pub(super) async fn measure(
     let requests = stack.proxy.tally(actions).0;
     let server_requests = stack.proxy.tally(SERVER).0;
 
+    rested(stack, contestant.name).await?;
     let began = Timestamp::now();
     let deleted = backup.delete(LIMIT).await?;
     emptied(stack, contestant.name).await?;
     let emptied = between(began, last_deletion(stack).await?);
     let (cut, completed) = (between(requested, cut), settled.after);
     Ok(Measured { cut, completed, replies, requests, server_requests, deleted, emptied })
+}
+
+/// Waits until the controllers have taken away what the finished backup left to them, and may make all their requests again: that
+/// is no part of a deletion.
+async fn rested(stack: &Stack, whose: &str) -> Result<()> {
+    let left = settled(LIMIT, 0, || contents(stack)).await?;
+    ensure!(left == 0, "the backup of {whose} left {left} contents in the cluster");
+    tokio::time::sleep(REST).await;
+    Ok(())
 }
 
 /// When the driver had cut the last snapshot of the application's claims.

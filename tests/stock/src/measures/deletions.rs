@@ -7,7 +7,7 @@ use csi_driver::fault::Fault;
 use serde_json::json;
 use tonic::Code;
 
-use super::{Contestant, LIMIT, PLUGIN, completed, floor, ours, own_label, settled, stored};
+use super::{Contestant, LIMIT, PLUGIN, completed, contents, floor, ours, own_label, settled, stored};
 use crate::cluster::{SNAPSHOT, SNAPSHOT_CONTENT, text};
 use crate::stack::Stack;
 
@@ -90,11 +90,6 @@ pub(super) async fn measure(
     release_contents(stack).await?;
     application.delete(&stack.cluster).await?;
     Ok(Deletions { snapshots, refused, took, leaked, stuck: still, disturbed: hits })
-}
-
-/// How many contents the cluster holds.
-async fn contents(stack: &Stack) -> Result<usize> {
-    Ok(stack.cluster.names(SNAPSHOT_CONTENT, "").await?.len())
 }
 
 /// Has a snapshot cut that nobody asked Velero for, of a claim that Velero backs up too.

@@ -20,6 +20,7 @@ use floor::Order;
 
 use crate::application::Application;
 use crate::backup::Settled;
+use crate::cluster::SNAPSHOT_CONTENT;
 use crate::components::snapshots::Pace;
 use crate::components::velero::Server;
 use crate::minor::Minor;
@@ -129,6 +130,11 @@ async fn emptied(stack: &Stack, whose: &str) -> Result<()> {
     let left = settled(LIMIT, 0, || stored(stack)).await?;
     ensure!(left == 0, "{whose} left {left} snapshots in the storage");
     Ok(())
+}
+
+/// How many contents the cluster holds.
+async fn contents(stack: &Stack) -> Result<usize> {
+    Ok(stack.cluster.names(SNAPSHOT_CONTENT, "").await?.len())
 }
 
 /// How many snapshots the storage holds.
