@@ -161,3 +161,30 @@ async fn a_content_that_the_sidecar_keeps_since_it_was_not_told_of_its_snapshot_
     bed.gone(CONTENTS, "", content).await;
     assert_eq!(bed.in_storage(), 0);
 }
+
+#[tokio::test]
+async fn a_content_that_gets_stuck_while_its_snapshot_is_deleted_by_another_is_told_that_it_may_go() {
+    let mut bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let archived = bed.back_up(&claim, &backup("b1")).await;
+    bed.finished(archived.operation.as_ref().unwrap(), &backup("b1")).await;
+    let (content, snapshot) = (name(&archived.content).to_owned(), name(&archived.snapshot).to_owned());
+    let live = bed.get(CONTENTS, "", &content).unwrap();
+    // The sidecar waits for its snapshot, and the deletion for nothing: it goes by a content of its own.
+    bed.cluster.delete(CONTENTS, "", &content).unwrap();
+    let temporary = temporary(&live);
+    bed.order([Rule::on("delete").name(temporary.as_str()).delay(Duration::from_secs(2))]);
+    let action = ContentDelete::new(bed.environment());
+    let deletion = tokio::spawn(async move { action.execute(item(&live), of(&backup("b1"))).await });
+    bed.seen(CONTENTS, "", &temporary, |_| true).await;
+    // While the controllers are down the snapshot goes, so that the sidecar is not told.
+    bed.stop_controllers();
+    bed.cluster.patch(SNAPSHOTS, "app", &snapshot, &json!({"metadata": {"finalizers": null}})).unwrap();
+    bed.cluster.delete(SNAPSHOTS, "app", &snapshot).unwrap();
+    bed.start_controllers();
+    assert!(bed.get(CONTENTS, "", &content).is_some(), "it must be stuck for this test to tell anything");
+
+    deletion.await.unwrap().unwrap();
+    bed.gone(CONTENTS, "", &content).await;
+    assert!(bed.list(CONTENTS).is_empty());
+}
