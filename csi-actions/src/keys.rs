@@ -95,7 +95,7 @@ pub const NUDGE: &str = "csi-actions.velero-rs.io/nudge";
 /// Driver of ours on a content that is to be deleted, which its own driver must not see before that is ordered. Nobody has it.
 pub const NO_DRIVER: &str = "deletion.csi-actions.velero-rs.io";
 /// Annotation of ours on such a content: the driver that it gets then.
-pub const DRIVER: &str = "csi-actions.velero-rs.io/driver";
+pub const HIDDEN_FROM: &str = "csi-actions.velero-rs.io/driver";
 /// Annotation of ours on an archived content: the name of the claim that the snapshot was taken of.
 pub const CLAIM: &str = "csi-actions.velero-rs.io/claim";
 /// Annotation of ours on a restored content: the handle of the volume that the snapshot was taken of.

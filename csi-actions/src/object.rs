@@ -124,7 +124,7 @@ impl<'a> Content<'a> {
     pub fn driver(self) -> &'a str {
         let written = text(self.0, &["spec", "driver"]).unwrap_or_default();
         if written == keys::NO_DRIVER {
-            annotation(self.0, keys::DRIVER).unwrap_or_default()
+            annotation(self.0, keys::HIDDEN_FROM).unwrap_or_default()
         } else {
             written
         }

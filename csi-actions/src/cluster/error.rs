@@ -101,6 +101,11 @@ impl ApiError {
         }
     }
 
+    /// Whether the object is not the one, or not in the state, that the request was for.
+    pub fn has_moved(&self) -> bool {
+        matches!(self.reason, Reason::NotFound | Reason::Conflict)
+    }
+
     /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self.reason, Reason::NotFound | Reason::NotServed)
@@ -112,6 +117,8 @@ fn reason_of(code: StatusCode, status: &Value) -> Reason {
         // An object that is missing is named in the details; of a resource that is missing there is only the path.
         (404, _) if status["details"]["name"].is_string() => Reason::NotFound,
         (404, _) => Reason::NotServed,
+        // A patch named the UID of an object that is gone; another has its name.
+        (422, _) if is_of_another_uid(status) => Reason::NotFound,
         (409, "AlreadyExists") => Reason::AlreadyExists,
         (409, _) => Reason::Conflict,
         (401, _) => Reason::Unauthorized,
@@ -121,6 +128,11 @@ fn reason_of(code: StatusCode, status: &Value) -> Reason {
         (500.., _) => Reason::Unavailable,
         _ => Reason::Invalid,
     }
+}
+
+fn is_of_another_uid(status: &Value) -> bool {
+    let causes = status.pointer("/details/causes").and_then(Value::as_array);
+    causes.is_some_and(|causes| causes.iter().any(|cause| cause["field"] == "metadata.uid"))
 }
 
 #[cfg(test)]
@@ -145,6 +157,8 @@ mod tests {
             (401, json!({}), Reason::Unauthorized, true),
             (403, json!({"message": "exceeded quota: q"}), Reason::Forbidden, false),
             (422, json!({"reason": "Invalid"}), Reason::Invalid, false),
+            (422, json!({"details": {"causes": [{"field": "spec.driver"}]}}), Reason::Invalid, false),
+            (422, json!({"details": {"causes": [{"field": "metadata.uid"}]}}), Reason::NotFound, false),
             (400, json!({}), Reason::Invalid, false),
             (429, json!({}), Reason::Busy, true),
             (500, json!({"message": "etcdserver: leader changed"}), Reason::Unavailable, true),

@@ -30,8 +30,8 @@ pub(super) enum End {
     /// The content is gone, but the sidecar has not asked the driver: it knew the snapshot as a member of this group by
     /// then, and members go with their group only.
     InGroup(String),
-    /// It went before it was deleted here, or without its handle, or another object has its name: what has become of it is not
-    /// known.
+    /// It went before it was deleted here, before its driver saw it or without its handle, or another object has its name: what has
+    /// become of it is not known.
     Replaced,
     /// The driver refuses, in its words.
     Refused(String),

@@ -4,31 +4,44 @@
 //! it makes for a deletion, where it allows itself five a second, and a write that crosses ours. So the content is made for a driver
 //! that nobody has, and gets its own one when the rest is done: the first that the sidecar sees is the deletion.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::resource::Resource;
-use crate::cluster::{ApiError, Cluster, Reason};
+use crate::cluster::{ApiError, Cluster};
 use crate::keys;
 use crate::object::{Content, is_deleting, name, uid};
 
 /// Whether this cluster lets the driver of a content be changed. It is so with all CRDs of snapshots up to
-/// external-snapshotter 8.6; those of groups forbid it since then, and an admission webhook may.
+/// external-snapshotter 8.6; those of groups forbid it since then, and an admission rule may.
 #[derive(Debug, Default)]
-pub(super) struct Hiding(OnceLock<bool>);
+pub(super) struct Hiding(Mutex<Option<bool>>);
 
 impl Hiding {
     /// Whether contents can be hidden, as far as it is known.
     pub(super) fn is_allowed(&self) -> bool {
-        self.0.get() == Some(&true)
+        self.known() == Some(true)
+    }
+
+    /// Contents can't be hidden here.
+    pub(super) fn is_refused(&self) {
+        self.set(false);
+    }
+
+    fn known(&self) -> Option<bool> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, allowed: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(allowed);
     }
 
     /// Asks the API server, unless it has told, of `content`, which stays as it is. A content that was hidden to find
     /// out would stay behind where it can't be revealed.
     pub(super) async fn ask(&self, cluster: &Cluster, resource: Resource, content: &Value) {
-        if self.0.get().is_some() {
+        if self.known().is_some() {
             return;
         }
         let quick = cluster.patient(Duration::ZERO);
@@ -36,21 +49,22 @@ impl Hiding {
         let allowed = match quick.judge_patch(resource, "", name(content), &patch).await {
             Ok(()) => true,
             // It says nothing of other contents.
-            Err(error) if error.may_pass() || has_moved(&error) => return,
+            Err(error) if error.may_pass() || error.has_moved() => return,
             Err(error) => {
                 tracing::debug!("{error}");
                 false
             }
         };
-        let _ = self.0.set(allowed);
+        self.set(allowed);
     }
 }
 
-/// Makes `content` one of a driver that nobody has.
-pub(super) fn hide(content: &mut Value) {
+/// `content` as one of a driver that nobody has.
+pub(super) fn hidden(mut content: Value) -> Value {
     let driver = content["spec"]["driver"].take();
-    content["metadata"]["annotations"][keys::DRIVER] = driver;
+    content["metadata"]["annotations"][keys::HIDDEN_FROM] = driver;
     content["spec"]["driver"] = keys::NO_DRIVER.into();
+    content
 }
 
 /// Whether the sidecar will have to do with the hidden `content`, which is being deleted, once it is revealed: it is still held for
@@ -69,15 +83,11 @@ pub(super) fn can_be_revealed(content: &Value, finalizer: &str) -> bool {
 pub(super) async fn reveal(cluster: &Cluster, resource: Resource, content: &Value) -> Result<bool, ApiError> {
     let patch = with_driver(content, Content(content).driver());
     match cluster.patch(resource, "", name(content), &patch).await {
-        Err(error) if has_moved(&error) => Ok(false),
+        Err(error) if error.has_moved() => Ok(false),
         done => done.map(|_| true),
     }
 }
 
 fn with_driver(content: &Value, driver: &str) -> Value {
     json!({"metadata": {"uid": uid(content)}, "spec": {"driver": driver}})
-}
-
-fn has_moved(error: &ApiError) -> bool {
-    matches!(error.reason, Reason::NotFound | Reason::Conflict)
 }

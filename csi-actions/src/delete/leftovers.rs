@@ -5,6 +5,7 @@ use tokio::time::{Duration, Instant};
 use velero_plugin::{Backup, label};
 
 use super::going::{self, End};
+use super::hidden;
 use super::passage::Passage;
 use super::target::Target;
 use super::way::{self, Way};
@@ -40,8 +41,8 @@ pub(super) async fn of_backup(cluster: &Cluster, backup: &Backup, end: Instant) 
     first
 }
 
-/// Finishes what deletions of this or other backups began: a temporary content that is not being deleted, or not by its driver, is of a process
-/// that died. One of a process that is at it at this moment loses nothing by it.
+/// Finishes what deletions of this or other backups began: a temporary content that is not being deleted, or that is still hidden
+/// from its driver, is of a process that died. One of a process that is at it at this moment loses nothing by it.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ pub(super) async fn finish(
 pub(super) fn is_unfinished(content: &Value, passage: &impl Passage) -> bool {
     name(content) == passage.temporary_name()
         && passage.can_go_through(content).is_ok()
-        && (!is_deleting(content) || Content(content).is_hidden())
+        && (!is_deleting(content) || hidden::can_be_revealed(content, passage.finalizer()))
         && !ownership::is_restored(content)
         && Content(content).deletion_policy() == "Delete"
         && uid(content).is_some()

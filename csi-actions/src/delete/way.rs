@@ -93,11 +93,7 @@ pub(super) async fn temporary(
     hiding: Option<&Hiding>,
 ) -> Result<Way, ApiError> {
     let resource = passage.resource();
-    let mut content = passage.temporary_content(backup);
-    if hiding.is_some_and(Hiding::is_allowed) {
-        hidden::hide(&mut content);
-    }
-    let content = match cluster.create(resource, "", &content).await {
+    let content = match created(cluster, passage, backup, hiding).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
             match cluster.find(resource, "", &passage.temporary_name()).await? {
                 Some(existing) => existing,
@@ -121,6 +117,27 @@ pub(super) async fn temporary(
         return Ok(Way::Going(content));
     }
     armed(cluster, passage, content, false).await
+}
+
+/// Makes the temporary content: a hidden one if it may be, and if that is taken.
+async fn created(
+    cluster: &Cluster,
+    passage: &impl Passage,
+    backup: &Backup,
+    hiding: Option<&Hiding>,
+) -> Result<Value, ApiError> {
+    let (resource, content) = (passage.resource(), passage.temporary_content(backup));
+    if let Some(hiding) = hiding.filter(|hiding| hiding.is_allowed()) {
+        match cluster.create(resource, "", &hidden::hidden(content.clone())).await {
+            // An admission rule may be for new objects alone.
+            Err(error) if matches!(error.reason, Reason::Forbidden | Reason::Invalid) => {
+                tracing::debug!("{error}");
+                hiding.is_refused();
+            }
+            created => return created,
+        }
+    }
+    cluster.create(resource, "", &content).await
 }
 
 /// The content when the sidecar has written its first word of it, for which it is not waited long. Before that the two would
@@ -151,11 +168,10 @@ pub(super) async fn armed(
     snapshot_lives: bool,
 ) -> Result<Way, ApiError> {
     let resource = passage.resource();
-    let moved = |error: &ApiError| matches!(error.reason, Reason::NotFound | Reason::Conflict);
     let content = match live::ready_to_go(&content, passage.finalizer(), snapshot_lives) {
         None => content,
         Some(patch) => match cluster.patch(resource, "", name(&content), &patch).await {
-            Err(error) if moved(&error) => return Ok(Way::Moved),
+            Err(error) if error.has_moved() => return Ok(Way::Moved),
             patched => patched?,
         },
     };
@@ -163,7 +179,7 @@ pub(super) async fn armed(
     let version = text(&content, &["metadata", "resourceVersion"]);
     let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
     match cluster.patch_status(resource, "", name(&content), &patch).await {
-        Err(error) if moved(&error) => Ok(Way::Moved),
+        Err(error) if error.has_moved() => Ok(Way::Moved),
         patched => Ok(Way::Open(patched?)),
     }
 }
@@ -182,7 +198,7 @@ pub(super) async fn let_go(cluster: &Cluster, content: &Value) -> Result<(), Api
         "spec": {"deletionPolicy": "Delete"}});
     match cluster.patch(CONTENTS, "", name(content), &patch).await {
         // It went, and perhaps another object has its name.
-        Err(error) if matches!(error.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
+        Err(error) if error.has_moved() => Ok(()),
         done => done.map(|_| ()),
     }
 }

@@ -125,26 +125,27 @@ impl Look<'_> {
                 "see the log of the driver's csi-snapshotter; if the driver is gone for good, delete the {word} in the storage \
                  and then\nkubectl patch {resource} {name} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
             );
-            (text, Some(hint))
+            (text, hint)
         } else {
             let text = format!(
                 "the deletion of {word} {handle} of driver {driver} was broken off {} ago; the deletion of any backup \
                  takes it up",
                 rounded(stuck)
             );
-            let reveal = format!(
-                "kubectl patch {resource} {name} --type merge -p '{{\"spec\":{{\"driver\":\"{driver}\"}}}}'\n"
-            );
-            let reveal = if is_hidden { reveal.as_str() } else { "" };
-            // One that is being deleted needs its handle first, which only the actions give it.
-            let hint = (!is_deleting(content)).then(|| format!("{reveal}kubectl delete {resource} {name}"));
+            let patch = format!("kubectl patch {resource} {name} --type merge");
+            let hint = if is_hidden {
+                // As the actions do it: without the handle in its status the sidecar would let it go and keep the snapshot.
+                format!(
+                    "{patch} --subresource=status -p '{{\"status\":{{\"snapshotHandle\":\"{handle}\"}}}}'\n\
+                     kubectl delete {resource} {name} --wait=false\n\
+                     {patch} -p '{{\"spec\":{{\"driver\":\"{driver}\"}}}}'"
+                )
+            } else {
+                format!("kubectl delete {resource} {name}")
+            };
             (text, hint)
         };
-        let found = self.found(content, text);
-        Some(match hint {
-            Some(hint) => found.hint(hint),
-            None => found,
-        })
+        Some(self.found(content, text).hint(hint))
     }
 
     fn found(&self, content: &Value, text: String) -> Finding {
@@ -366,15 +367,21 @@ mod tests {
     fn a_temporary_content_that_is_hidden_from_its_driver_is_not_said_to_wait_for_it() {
         let mut hidden = content("velero-del-0123", json!({}), "Delete");
         hidden["spec"]["driver"] = keys::NO_DRIVER.into();
-        hidden["metadata"]["annotations"] = json!({keys::DRIVER: "d.csi"});
-        let one = found(&[], std::slice::from_ref(&hidden), &[]);
-        assert!(one[0].text.contains("snapshot h of driver d.csi was broken off"), "{one:?}");
-        let hint = one[0].hint.as_ref().unwrap();
-        let revealed = "kubectl patch volumesnapshotcontent velero-del-0123 --type merge -p '{\"spec\":{\"driver\":\"d.csi\"}}'";
-        assert!(hint.starts_with(revealed) && hint.ends_with("delete volumesnapshotcontent velero-del-0123"));
-        hidden["metadata"]["deletionTimestamp"] = at(NOW - 600).into();
-        let one = found(&[], &[hidden], &[]);
-        assert!(one[0].text.contains("takes it up") && one[0].hint.is_none(), "{one:?}");
+        hidden["metadata"]["annotations"] = json!({keys::HIDDEN_FROM: "d.csi"});
+        let mut deleting = hidden.clone();
+        deleting["metadata"]["deletionTimestamp"] = at(NOW - 600).into();
+        for content in [hidden, deleting] {
+            let one = found(&[], &[content], &[]);
+            assert!(one[0].text.contains("snapshot h of driver d.csi was broken off"), "{one:?}");
+            let lines: Vec<&str> = one[0].hint.as_ref().unwrap().lines().collect();
+            // The driver may see it when it has its handle and is being deleted, and not before.
+            assert!(
+                lines[0].ends_with(r#"--subresource=status -p '{"status":{"snapshotHandle":"h"}}'"#),
+                "{lines:?}"
+            );
+            assert_eq!(lines[1], "kubectl delete volumesnapshotcontent velero-del-0123 --wait=false");
+            assert!(lines[2].ends_with(r#"-p '{"spec":{"driver":"d.csi"}}'"#), "{lines:?}");
+        }
     }
 
     fn found_of_groups(groups: &[Value], contents: &[Value], backups: &[Value]) -> Vec<Finding> {

@@ -1,6 +1,8 @@
 //! Deletions through contents that their sidecar does not see before: from the second snapshot of a process on, where the cluster lets
 //! the driver of a content be changed.
 
+use std::time::Duration;
+
 use crate::bed::{Bed, CONTENTS, DRIVER, backup};
 use crate::contended::{HOLD, content, temporary, waits_until_it_goes_by_another_hand};
 use crate::deletions::{delete_well, finished};
@@ -51,6 +53,37 @@ async fn a_cluster_that_does_not_let_the_driver_change_is_asked_once_and_sees_no
         assert_eq!(made_for(&bed), [DRIVER; 3]);
         assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
     }
+}
+
+#[tokio::test]
+async fn a_hidden_content_that_is_refused_is_made_as_one_that_is_seen() {
+    for code in [422, 403] {
+        let bed = Bed::new().await;
+        let contents = finished(&bed, &backup("b1"), &["one", "two", "three"]).await;
+        bed.order([Rule::on("create").resource("volumesnapshotcontents").skip(1).times(1).fail(code)]);
+        bed.cluster.clear_requests();
+        delete_well(&bed, &contents, &backup("b1")).await;
+        assert_eq!(bed.hits(), 1);
+        assert_eq!(made_for(&bed), [DRIVER, HIDDEN, DRIVER, DRIVER]);
+        assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_content_that_vanishes_before_its_driver_saw_it_proves_nothing() {
+    let bed = Bed::new().await;
+    let contents = finished(&bed, &backup("b1"), &["one", "two"]).await;
+    let name = temporary(&contents[1]);
+    bed.order([patches(&contents[1]).times(1).delay(Duration::from_secs(1))]);
+    let vanishes = async {
+        bed.seen(CONTENTS, "", &name, |content| content["metadata"]["deletionTimestamp"].is_string()).await;
+        bed.cluster.patch(CONTENTS, "", &name, &json!({"metadata": {"finalizers": null}})).unwrap();
+        assert_eq!(bed.in_storage(), 1);
+    };
+    let b1 = backup("b1");
+    tokio::join!(delete_well(&bed, &contents, &b1), vanishes);
+    assert_eq!(bed.hits(), 1);
+    assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
 }
 
 #[tokio::test]
@@ -114,12 +147,29 @@ async fn a_hidden_content_of_a_killed_process_is_taken_up_by_the_deletion_of_ano
     }
 }
 
+/// A hidden content for the snapshot of `archived` that only another's finalizer holds.
+fn held_by_another(archived: &Value) -> Value {
+    let backup = json!({"velero.io/backup-name": "b1", "velero.io/backup-uid": "uid-of-b1"});
+    let mut held = content(&temporary(archived), archived, &backup, &json!([HOLD]));
+    held["spec"]["driver"] = HIDDEN.into();
+    held["spec"]["deletionPolicy"] = "Delete".into();
+    held["metadata"]["annotations"] = json!({"csi-actions.velero-rs.io/driver": DRIVER});
+    held
+}
+
 #[tokio::test]
 async fn a_hidden_content_that_lost_its_hold_is_waited_for_and_proves_nothing() {
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["data"]).await;
-    let mut held = content(&temporary(&contents[0]), &contents[0], &json!({}), &json!([HOLD]));
-    held["spec"]["driver"] = HIDDEN.into();
-    held["metadata"]["annotations"] = json!({"csi-actions.velero-rs.io/driver": DRIVER});
-    waits_until_it_goes_by_another_hand(&bed, &contents, held).await;
+    waits_until_it_goes_by_another_hand(&bed, &contents, held_by_another(&contents[0])).await;
+}
+
+#[tokio::test]
+async fn a_hidden_content_that_lost_its_hold_is_no_matter_of_the_deletion_of_another_backup() {
+    let bed = Bed::new().await;
+    let contents = finished(&bed, &backup("b1"), &["data"]).await;
+    bed.cluster.apply(held_by_another(&contents[0])).unwrap();
+    bed.cluster.delete(CONTENTS, "", &temporary(&contents[0])).unwrap();
+    delete_namespace(&bed, &backup("b2")).await.unwrap();
+    assert_eq!(bed.list(CONTENTS).len(), 1);
 }

@@ -236,7 +236,8 @@ fn named(subject: &Subject) -> Map<String, Value> {
 
 /// One error as it is, several in brackets.
 fn listed(errors: &[FieldError]) -> String {
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.dedup();
     if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) }
 }
 

@@ -1,11 +1,12 @@
 //! The process that the user starts: builds, sends one sandboxed process per server, and sums up.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus, Stdio};
 use std::thread;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::build::{self, Cache, Ours};
@@ -61,31 +62,19 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     for minor in minors {
         let programs = build::programs(&cache, minor, &ours, &screen)?;
         let jobs = shares(&names, stacks).into_iter().map(|names| {
-            let task = Task::Scenarios { names: names.clone() };
-            Ok((Job { minor, programs: programs.clone(), sandbox, folder: run_folder(minor)?, task }, names))
+            let task = Task::Scenarios { names };
+            Ok(Job { minor, programs: programs.clone(), sandbox, folder: run_folder(minor)?, task })
         });
         let jobs = jobs.collect::<Result<Vec<_>>>()?;
-        let ended: Vec<Result<Ended>> = thread::scope(|scope| {
-            let running = jobs.iter().map(|(job, names)| scope.spawn(|| scenarios_of(job, names)));
-            // All begin before one is waited for.
-            let running: Vec<_> = running.collect();
-            running
-                .into_iter()
-                .map(|each| each.join().map_err(|_| anyhow!("a stack's thread broke"))?)
-                .collect()
-        });
         let mut is_interrupted = false;
-        for ((job, _), ended) in jobs.iter().zip(ended) {
-            let Ended { status, seen } = ended?;
-            let failed = seen.iter().any(|outcome| outcome.verdict == Verdict::Failed);
-            outcomes.extend(seen);
-            let folder = &job.folder;
-            if options.keep || failed || !status.success() {
-                kept.push(folder.clone());
-            } else {
-                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        for (job, ended) in jobs.iter().zip(side_by_side(&jobs)) {
+            let failed = ended.seen.iter().any(|outcome| outcome.verdict == Verdict::Failed);
+            outcomes.extend(ended.seen);
+            let goes = !failed && !options.keep && ended.code == Some(0);
+            if !goes || fs::remove_dir_all(&job.folder).is_err() {
+                kept.push(job.folder.clone());
             }
-            is_interrupted |= status.code() == Some(INTERRUPTED);
+            is_interrupted |= ended.code == Some(INTERRUPTED);
         }
         if is_interrupted {
             break;
@@ -106,19 +95,34 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
 
 /// How a stack with scenarios ended.
 struct Ended {
-    status: ExitStatus,
+    code: Option<i32>,
     seen: Vec<Outcome>,
 }
 
-/// Runs the scenarios of `job`, which are those of these `names`. A stack that ends early says nothing about the rest: that must
-/// not look like a pass.
-fn scenarios_of(job: &Job, names: &[String]) -> Result<Ended> {
-    let status = send(job)?;
-    let mut seen = report::read(&job.results())?;
+/// Sends all `jobs` at once; they end in this order, each in its own time.
+fn side_by_side(jobs: &[Job]) -> Vec<Ended> {
+    thread::scope(|scope| {
+        let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| scenarios_of(job))).collect();
+        let ended = running.into_iter().map(|each| each.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended.collect()
+    })
+}
+
+/// Runs the scenarios of `job`. A stack that ends early says nothing about the rest: that must not look like a pass.
+fn scenarios_of(job: &Job) -> Ended {
+    let (code, mut why) = match send(job) {
+        Ok(status) => (status.code(), format!("the stack ended with {status}")),
+        Err(error) => (None, format!("{error:#}")),
+    };
+    let mut seen = report::read(&job.results()).unwrap_or_else(|error| {
+        why = format!("{error:#}");
+        Vec::new()
+    });
+    let names = if let Task::Scenarios { names } = &job.task { names.as_slice() } else { &[] };
     let silent = names.iter().filter(|name| seen.iter().all(|outcome| outcome.scenario != **name));
-    let lost: Vec<Outcome> = silent.map(|name| unheard(name, job.minor, status)).collect();
+    let lost: Vec<Outcome> = silent.map(|name| unheard(name, job.minor, &why)).collect();
     seen.extend(lost);
-    Ok(Ended { status, seen })
+    Ended { code, seen }
 }
 
 /// Deals `names` out to so many stacks; none is without any.
@@ -197,14 +201,16 @@ pub(crate) fn interrupted_code() -> ExitCode {
 /// Runs a job in its sandbox and waits. Ctrl-C and SIGTERM close the other process's standard input, by which it knows
 /// that it has to end; this one stays to sum up.
 fn send(job: &Job) -> Result<ExitStatus> {
-    let file = job.folder.join("job.json");
-    fs::write(&file, serde_json::to_vec_pretty(job)?)?;
-    // A copy: while the servers were built, this program's own file may have been built anew and replaced.
-    let this = job.folder.join("stock");
-    fs::copy("/proc/self/exe", &this).context("cannot copy this program's own file")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        // Before anything that takes time: once another thread listens, they end this process no more.
+        let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
+        let file = job.folder.join("job.json");
+        fs::write(&file, serde_json::to_vec_pretty(job)?)?;
+        // A copy: while the servers were built, this program's own file may have been built anew and replaced.
+        let this = job.folder.join("stock");
+        fs::copy("/proc/self/exe", &this).context("cannot copy this program's own file")?;
         let mut command: tokio::process::Command = job.sandbox.command(&this).into();
         command.arg("inside").arg(&file).stdin(Stdio::piped());
         let mut child = command.spawn().context("cannot start the sandbox")?;
@@ -215,7 +221,7 @@ fn send(job: &Job) -> Result<ExitStatus> {
         loop {
             tokio::select! {
                 status = child.wait() => return Ok(status?),
-                _ = tokio::signal::ctrl_c() => drop(lifeline.take()),
+                _ = interrupted.recv() => drop(lifeline.take()),
                 _ = terminated.recv() => drop(lifeline.take()),
             }
         }
@@ -238,8 +244,8 @@ fn skipped(name: &str, minor: Minor) -> Outcome {
     Outcome { scenario: name.to_owned(), minor, verdict: Verdict::Skipped, seconds: 0.0, note }
 }
 
-fn unheard(name: &str, minor: Minor, status: ExitStatus) -> Outcome {
-    let note = format!("not run: the stack ended with {status}");
+fn unheard(name: &str, minor: Minor, why: &str) -> Outcome {
+    let note = format!("not run: {why}");
     Outcome { scenario: name.to_owned(), minor, verdict: Verdict::Failed, seconds: 0.0, note }
 }
 

@@ -160,6 +160,7 @@ fn patched(
                     target.name
                 )));
             }
+            same_uid(kind, old, &new)?;
             new
         }
         (_, Err(missing)) => return Err(missing.clone()),
@@ -173,6 +174,18 @@ fn patched(
         Err(missing) => return Err(missing),
     };
     Ok(Answer::Json(code, list::shown(kind, &written, &target.version)))
+}
+
+/// A patch may name the UID of its object, and no other one: that is no precondition, but a change that is not allowed.
+fn same_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), ApiError> {
+    let uid = object::uid(new);
+    let is_stale = object::resource_version(new) != object::resource_version(old);
+    if uid == object::uid(old) || is_stale {
+        return Ok(());
+    }
+    let error = FieldError::invalid("metadata.uid", format!("{uid:?}: field is immutable"));
+    // The server says it twice.
+    Err(ApiError::Invalid(kind.object(object::name(old)), vec![error.clone(), error]))
 }
 
 fn applied(call: &Call, kind: &Kind, target: &Target, old: Option<&Value>) -> Result<Value, ApiError> {

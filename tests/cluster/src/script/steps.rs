@@ -105,6 +105,8 @@ fn concurrency(namespace: &str) -> Vec<Step> {
         Step::new("replaced but missing", "PUT", format!("{maps}/y")).body(map("y")),
         Step::new("patched with an old version", "PATCH", &x)
             .merge(json!({"metadata": {"resourceVersion": "$first"}, "data": {"k": "5"}})),
+        Step::new("patched with another uid", "PATCH", &x)
+            .merge(json!({"metadata": {"uid": "705d557e-4e09-4244-b745-79b1403f90ec"}, "data": {"k": "5"}})),
         Step::new("deleted with another uid", "DELETE", &x).body(json!({"preconditions": {"uid": "other"}})),
         Step::new("deleted with an old version", "DELETE", &x)
             .body(json!({"preconditions": {"resourceVersion": "$first"}})),
@@ -300,6 +302,8 @@ fn snapshots(namespace: &str) -> Vec<Step> {
         Step::new("dry run of a change that is refused", "PATCH", format!("{one}?dryRun=All"))
             .merge(json!({"spec": {"source": {"snapshotHandle": "z"}}})),
         Step::new("a dry run changes nothing", "GET", &one),
+        Step::new("custom object is patched with another uid", "PATCH", &one)
+            .merge(json!({"metadata": {"uid": "705d557e-4e09-4244-b745-79b1403f90ec"}})),
         Step::new("source never goes", "PATCH", &one)
             .merge(json!({"spec": {"source": {"snapshotHandle": null, "volumeHandle": "v"}}})),
         Step::new("change of the spec is a generation", "PATCH", &one).merge(json!({"spec": {"deletionPolicy": "Retain"}})),
