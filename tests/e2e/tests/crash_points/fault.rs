@@ -42,10 +42,15 @@ impl Point {
     }
 
     /// Whether each run of the flow makes the request. A repetition may be by the clock; and at finalize the controllers take the
-    /// content of a member away with its group, perhaps before the plugin looks for it.
+    /// content of a member away with its group, perhaps before the plugin looks for it: then it is not written, and its
+    /// snapshot is not told what it said.
     pub(crate) fn always_comes(&self) -> bool {
-        let is_raced = self.stage == "finalize" && self.resource == "volumesnapshotcontents" && self.writes();
-        self.nth == 0 && !is_raced
+        let is_of_content = match self.resource.as_str() {
+            "volumesnapshotcontents" => self.writes(),
+            "volumesnapshots" => self.verb == "patch",
+            _ => false,
+        };
+        self.nth == 0 && !(self.stage == "finalize" && is_of_content)
     }
 
     fn writes(&self) -> bool {
