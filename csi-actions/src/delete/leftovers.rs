@@ -80,7 +80,8 @@ pub(super) async fn finish(
     }
 }
 
-/// Whether `content` was made to delete by what it stands for, `passage`, and its deletion was not ordered, or not yet told to its driver.
+/// Whether `content` was made to delete by what it stands for, `passage`, and its deletion was not ordered, or its driver does not
+/// see it yet.
 pub(super) fn is_unfinished(content: &Value, passage: &impl Passage) -> bool {
     name(content) == passage.temporary_name()
         && passage.can_go_through(content).is_ok()

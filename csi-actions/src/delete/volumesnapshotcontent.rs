@@ -280,8 +280,8 @@ impl ContentDelete {
             return Ok(None);
         }
         let way = match aim {
-            // What the archive of others does not tell, the sidecar may: that the snapshot is a member of a group. And the
-            // driver of a group's content never changes.
+            // What the archive of others does not tell, the sidecar may: that the snapshot is a member of a group. And of
+            // groups no content's driver can be changed since external-snapshotter 8.6.
             Aim::Snapshot(target) => {
                 let hiding = annotation(archived, keys::CLAIM).map(|_| &self.hiding);
                 way::temporary(&self.cluster, target, backup, hiding).await
