@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_of_one_name_in_two_namespaces_get_different_names() {
+    fn i39_claims_of_one_name_in_two_namespaces_get_different_names() {
         assert_ne!(snapshot("b", "snap", "uid-in-a", 0), snapshot("b", "snap", "uid-in-b", 0));
     }
 

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_backup_name_is_compared_in_its_label_form() {
+    fn c17_a_long_backup_name_is_compared_in_its_label_form() {
         let name = "nightly-all-namespaces-production-cluster-eu-central-1-20260101010203";
         let value = "nightly-all-namespaces-production-cluster-eu-central-1-20f4862a";
         let object = labelled(json!({"velero.io/backup-name": value, "velero.io/backup-uid": "u1"}));

@@ -1,8 +1,8 @@
 //! Claims that get no snapshot, and snapshots that fail: nothing may be left of them.
 
 use crate::bed::{Bed, CONTENTS, SNAPSHOTS, backup, is_untouched, item, name, of};
-use cluster::Rule;
 use cluster::simulator::{Fault, Settings as Pace};
+use cluster::{Rule, StatusAnswer};
 use csi_actions::backup::persistentvolumeclaim::ClaimBackup;
 use csi_actions::backup::volumesnapshot::SnapshotBackup;
 use csi_actions::settings::Mode;
@@ -185,6 +185,33 @@ async fn c40_a_step_that_fails_after_the_cut_removes_the_snapshot_from_the_stora
     assert!(error.to_string().contains(name(&snapshot)), "{error}");
     assert_eq!(bed.hits(), 1);
     bed.until("everything is gone", |bed| bed.in_storage() == 0 && bed.list(CONTENTS).is_empty()).await;
+}
+
+#[tokio::test]
+async fn i34_a_quota_that_forbids_the_snapshot_fails_the_item_in_its_own_words_and_leaves_nothing() {
+    let bed = Bed::new().await;
+    let claim = bed.claim("data").await;
+    let said = "volumesnapshots.snapshot.storage.k8s.io \"s\" is forbidden: exceeded quota: few, used: \
+                count/volumesnapshots.snapshot.storage.k8s.io=2, limited: count/volumesnapshots.snapshot.storage.k8s.io=2";
+    let forbidden = StatusAnswer {
+        code: 403,
+        reason: Some("Forbidden".to_owned()),
+        message: Some(said.to_owned()),
+        retry_after_s: None,
+    };
+    bed.order([Rule::on("create").resource("volumesnapshots").fail_with(forbidden)]);
+    let error = bed.back_up_claim(&claim, &backup("b1")).await.unwrap_err().to_string();
+    for part in ["app/data", said] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    assert_eq!(bed.hits(), 1, "what is final is not tried again");
+    assert_eq!((bed.in_storage(), bed.list(SNAPSHOTS).len(), bed.list(CONTENTS).len()), (0, 0, 0));
+    // No old version of the API is asked for, which an admission webhook may refuse.
+    let made =
+        bed.cluster.requests().into_iter().filter(|request| request.info.resource == "volumesnapshots");
+    assert!(
+        made.into_iter().all(|request| request.info.path.starts_with("/apis/snapshot.storage.k8s.io/v1/"))
+    );
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ async fn a_wait_that_the_api_server_asks_for_never_goes_beyond_the_patience() {
 }
 
 #[tokio::test]
-async fn i59_the_snapshot_of_a_claim_costs_seven_requests_and_no_polling() {
+async fn i22_i59_the_snapshot_of_a_claim_costs_seven_requests_and_no_polling() {
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;
     // Slow enough that anything that asks again would be seen.

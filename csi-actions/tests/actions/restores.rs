@@ -97,7 +97,7 @@ fn not_ready(bed: &Bed, parts: &Parts, ready: Readiness) {
 }
 
 #[tokio::test]
-async fn c20_a_lost_claim_comes_back_with_its_data_and_nothing_of_its_old_volume() {
+async fn i38_c20_a_lost_claim_comes_back_with_its_data_and_nothing_of_its_old_volume() {
     let bed = Bed::new().await;
     let parts = lost(&bed).await;
     let restore = restore("r1", json!({}));

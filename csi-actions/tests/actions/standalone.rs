@@ -40,7 +40,7 @@ async fn a_backup_waits_for_the_snapshot_keeps_it_in_the_storage_and_its_deletio
 }
 
 #[tokio::test]
-async fn what_is_archived_can_be_restored_by_a_stock_server() {
+async fn c08_what_is_archived_can_be_restored_by_a_stock_server() {
     let bed = Bed::new().await;
     let claim = bed.claim("data").await;
     bed.driver().order(Fault::on("CreateSnapshot").size(4 << 20)).unwrap();
@@ -54,7 +54,7 @@ async fn what_is_archived_can_be_restored_by_a_stock_server() {
     assert_eq!(of_claim["labels"]["velero.io/backup-name"], "b1");
     assert_eq!(
         of_claim["annotations"][MUST_INCLUDE], "true",
-        "c08: the snapshot is archived whatever the filters say"
+        "the snapshot is archived whatever the filters say"
     );
     assert_eq!(
         archived.claim["spec"]["resources"]["requests"]["storage"], "4Mi",
