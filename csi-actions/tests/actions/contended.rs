@@ -173,7 +173,7 @@ async fn a_content_that_gets_stuck_while_its_snapshot_is_deleted_by_another_is_t
     // The sidecar waits for its snapshot, and the deletion for nothing: it goes by a content of its own.
     bed.cluster.delete(CONTENTS, "", &content).unwrap();
     let temporary = temporary(&live);
-    bed.order([Rule::on("delete").name(temporary.as_str()).delay(Duration::from_secs(2))]);
+    bed.order([Rule::on("delete").name(temporary.as_str()).delay(Duration::from_secs(3))]);
     let action = ContentDelete::new(bed.environment());
     let deletion = tokio::spawn(async move { action.execute(item(&live), of(&backup("b1"))).await });
     bed.seen(CONTENTS, "", &temporary, |_| true).await;

@@ -74,7 +74,7 @@ async fn a_hidden_content_that_vanishes_before_its_driver_saw_it_proves_nothing(
     let bed = Bed::new().await;
     let contents = finished(&bed, &backup("b1"), &["one", "two"]).await;
     let name = temporary(&contents[1]);
-    bed.order([patches(&contents[1]).times(1).delay(Duration::from_secs(1))]);
+    bed.order([patches(&contents[1]).times(1).delay(Duration::from_secs(3))]);
     let vanishes = async {
         bed.seen(CONTENTS, "", &name, |content| content["metadata"]["deletionTimestamp"].is_string()).await;
         bed.cluster.patch(CONTENTS, "", &name, &json!({"metadata": {"finalizers": null}})).unwrap();
