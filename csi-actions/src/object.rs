@@ -37,6 +37,12 @@ pub fn storage_class(claim: &Value) -> Option<&str> {
     named.or_else(|| annotation(claim, "volume.beta.kubernetes.io/storage-class"))
 }
 
+/// Whether this finalizer holds the object.
+pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let held = at(object, &["metadata", "finalizers"]).and_then(Value::as_array);
+    held.is_some_and(|held| held.iter().any(|each| each == finalizer))
+}
+
 /// Whether the object is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
     text(object, &["metadata", "deletionTimestamp"]).is_some()

@@ -198,9 +198,7 @@ impl Cluster {
         name: &str,
         patch: &Value,
     ) -> Result<Value, ApiError> {
-        let mut call = Call::on(Method::PATCH, "patch", resource, namespace, name);
-        call.carry(patch);
-        self.call(&call).await
+        self.call(&Call::merging("patch", "", resource, namespace, name, patch)).await
     }
 
     /// Has the API server judge a `patch` as if it were made, and leave the object as it is.
@@ -215,9 +213,7 @@ impl Cluster {
         name: &str,
         patch: &Value,
     ) -> Result<(), ApiError> {
-        let mut call = Call::on(Method::PATCH, "judge a patch of", resource, namespace, name);
-        call.path.push_str("?dryRun=All");
-        call.carry(patch);
+        let call = Call::merging("judge a patch of", "?dryRun=All", resource, namespace, name, patch);
         self.call(&call).await.map(|_| ())
     }
 
@@ -233,10 +229,7 @@ impl Cluster {
         name: &str,
         patch: &Value,
     ) -> Result<Value, ApiError> {
-        let mut call = Call::on(Method::PATCH, "patch the status of", resource, namespace, name);
-        call.path.push_str("/status");
-        call.carry(patch);
-        self.call(&call).await
+        self.call(&Call::merging("patch the status of", "/status", resource, namespace, name, patch)).await
     }
 
     /// Deletes the object of this name if it still has this `uid`; one that is gone already is fine.
@@ -410,10 +403,20 @@ impl Call {
         }
     }
 
-    /// Takes a merge patch as its body.
-    fn carry(&mut self, patch: &Value) {
-        (self.content_type, self.body) = (MERGE_PATCH, patch.to_string().into_bytes());
-        self.is_conditional = patch.pointer("/metadata/resourceVersion").is_some_and(Value::is_string);
+    /// A merge patch of an object; `rest` is what follows its name in the path.
+    fn merging(
+        verb: &str,
+        rest: &str,
+        resource: Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Self {
+        let mut call = Self::on(Method::PATCH, verb, resource, namespace, name);
+        call.path.push_str(rest);
+        (call.content_type, call.body) = (MERGE_PATCH, patch.to_string().into_bytes());
+        call.is_conditional = patch.pointer("/metadata/resourceVersion").is_some_and(Value::is_string);
+        call
     }
 
     /// A merge patch that names no version meets a conflict only between writers at that moment, and a creation only one

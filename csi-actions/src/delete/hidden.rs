@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cluster::resource::Resource;
 use crate::cluster::{ApiError, Cluster};
 use crate::keys;
-use crate::object::{Content, is_deleting, name, uid};
+use crate::object::{Content, has_finalizer, is_deleting, name, uid};
 
 /// Whether this cluster lets the driver of a content be changed. It is so with all CRDs of snapshots up to
 /// external-snapshotter 8.6; those of groups forbid it since then, and an admission rule may.
@@ -25,8 +25,8 @@ impl Hiding {
         self.known() == Some(true)
     }
 
-    /// Contents can't be hidden here.
-    pub(super) fn is_refused(&self) {
+    /// Notes that contents can't be hidden here.
+    pub(super) fn note_refusal(&self) {
         self.set(false);
     }
 
@@ -67,12 +67,11 @@ pub(super) fn hidden(mut content: Value) -> Value {
     content
 }
 
-/// Whether the sidecar will have to do with the hidden `content`, which is being deleted, once it is revealed: it is still held for
-/// it by its `finalizer`.
-pub(super) fn can_be_revealed(content: &Value, finalizer: &str) -> bool {
-    let finalizers = content.pointer("/metadata/finalizers").and_then(Value::as_array);
-    let is_held = finalizers.is_some_and(|held| held.iter().any(|each| each == finalizer));
-    Content(content).is_hidden() && is_deleting(content) && is_held
+/// Whether `content` goes without more being done here. A hidden one that the sidecar's `finalizer` still holds does not: nobody sees
+/// that it is being deleted before it is revealed.
+pub(super) fn goes_by_itself(content: &Value, finalizer: &str) -> bool {
+    let waits = Content(content).is_hidden() && has_finalizer(content, finalizer);
+    is_deleting(content) && !waits
 }
 
 /// Gives the hidden `content`, which is being deleted, its driver; whether it was still there.

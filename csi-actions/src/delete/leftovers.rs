@@ -12,7 +12,7 @@ use super::way::{self, Way};
 use crate::cluster::resource::{CONTENTS, Resource, SNAPSHOTS};
 use crate::cluster::{ApiError, Cluster, Query, Reason};
 use crate::discard::Doomed;
-use crate::object::{Content, Snapshot, is_deleting, name, text, uid};
+use crate::object::{Content, Snapshot, name, text, uid};
 use crate::pair::Pair;
 use crate::{keys, ownership};
 
@@ -85,7 +85,7 @@ pub(super) async fn finish(
 pub(super) fn is_unfinished(content: &Value, passage: &impl Passage) -> bool {
     name(content) == passage.temporary_name()
         && passage.can_go_through(content).is_ok()
-        && (!is_deleting(content) || hidden::can_be_revealed(content, passage.finalizer()))
+        && !hidden::goes_by_itself(content, passage.finalizer())
         && !ownership::is_restored(content)
         && Content(content).deletion_policy() == "Delete"
         && uid(content).is_some()

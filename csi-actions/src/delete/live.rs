@@ -5,7 +5,7 @@ use velero_plugin::Backup;
 
 use super::passage::Passage as _;
 use super::target::Target;
-use crate::object::{Content, annotation, is_deleting, text};
+use crate::object::{Content, annotation, has_finalizer, is_deleting, text};
 use crate::{keys, ownership};
 
 /// What a live content is to the deletion.
@@ -79,9 +79,9 @@ pub(super) fn ready_to_go(content: &Value, finalizer: &str, snapshot_lives: bool
     if Content(content).deletion_policy() != "Delete" {
         patch["spec"]["deletionPolicy"] = "Delete".into();
     }
-    let mut finalizers =
-        content.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    if !finalizers.iter().any(|held| held == finalizer) {
+    if !has_finalizer(content, finalizer) {
+        let held = content.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let mut finalizers = held.cloned().unwrap_or_default();
         finalizers.push(finalizer.into());
         patch["metadata"]["finalizers"] = finalizers.into();
     }

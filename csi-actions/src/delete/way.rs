@@ -113,7 +113,7 @@ pub(super) async fn temporary(
     if let Err(what) = passage.can_go_through(&content) {
         return Ok(Way::Taken(what));
     }
-    if is_deleting(&content) && !hidden::can_be_revealed(&content, passage.finalizer()) {
+    if hidden::goes_by_itself(&content, passage.finalizer()) {
         return Ok(Way::Going(content));
     }
     armed(cluster, passage, content, false).await
@@ -126,18 +126,18 @@ async fn created(
     backup: &Backup,
     hiding: Option<&Hiding>,
 ) -> Result<Value, ApiError> {
-    let (resource, content) = (passage.resource(), passage.temporary_content(backup));
+    let resource = passage.resource();
     if let Some(hiding) = hiding.filter(|hiding| hiding.is_allowed()) {
-        match cluster.create(resource, "", &hidden::hidden(content.clone())).await {
+        match cluster.create(resource, "", &hidden::hidden(passage.temporary_content(backup))).await {
             // An admission rule may be for new objects alone.
             Err(error) if matches!(error.reason, Reason::Forbidden | Reason::Invalid) => {
                 tracing::debug!("{error}");
-                hiding.is_refused();
+                hiding.note_refusal();
             }
             created => return created,
         }
     }
-    cluster.create(resource, "", &content).await
+    cluster.create(resource, "", &passage.temporary_content(backup)).await
 }
 
 /// The content when the sidecar has written its first word of it, for which it is not waited long. Before that the two would

@@ -127,11 +127,16 @@ async fn stopped(rule: impl FnOnce(&Value) -> Rule) -> (Bed, Vec<Value>) {
     (bed, contents)
 }
 
+/// Such deletions that stop before the content has its handle, before it is deleted, and before it has its driver.
+async fn stopped_at_each_step() -> [(Bed, Vec<Value>); 3] {
+    let status = |archived: &Value| Rule::on("patch").name(temporary(archived)).subresource("status");
+    let deletes = |archived: &Value| Rule::on("delete").name(temporary(archived));
+    [stopped(status).await, stopped(deletes).await, stopped(patches).await]
+}
+
 #[tokio::test]
 async fn a_hidden_content_of_a_killed_process_is_taken_up_by_the_same_deletion() {
-    let deletes = |archived: &Value| Rule::on("delete").name(temporary(archived));
-    let status = |archived: &Value| Rule::on("patch").name(temporary(archived)).subresource("status");
-    for (bed, contents) in [stopped(deletes).await, stopped(status).await, stopped(patches).await] {
+    for (bed, contents) in stopped_at_each_step().await {
         delete_well(&bed, &contents[1..], &backup("b1")).await;
         assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
     }
@@ -139,9 +144,7 @@ async fn a_hidden_content_of_a_killed_process_is_taken_up_by_the_same_deletion()
 
 #[tokio::test]
 async fn a_hidden_content_of_a_killed_process_is_taken_up_by_the_deletion_of_another_backup() {
-    let deletes = |archived: &Value| Rule::on("delete").name(temporary(archived));
-    let status = |archived: &Value| Rule::on("patch").name(temporary(archived)).subresource("status");
-    for (bed, _) in [stopped(deletes).await, stopped(status).await, stopped(patches).await] {
+    for (bed, _) in stopped_at_each_step().await {
         delete_namespace(&bed, &backup("b2")).await.unwrap();
         assert_eq!((bed.in_storage(), bed.list(CONTENTS).len()), (0, 0));
     }

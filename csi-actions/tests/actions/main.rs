@@ -18,7 +18,6 @@ mod group_deletions;
 mod group_leftovers;
 mod hidden;
 mod leftovers;
-mod map;
 mod operations;
 mod own_label;
 mod policies;

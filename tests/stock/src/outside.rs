@@ -99,7 +99,7 @@ struct Ended {
     seen: Vec<Outcome>,
 }
 
-/// Sends all `jobs` at once; they end in this order, each in its own time.
+/// Sends all `jobs` at once and waits for all; how they ended, in their order.
 fn side_by_side(jobs: &[Job]) -> Vec<Ended> {
     thread::scope(|scope| {
         let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| scenarios_of(job))).collect();
